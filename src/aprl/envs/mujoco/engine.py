@@ -1,0 +1,188 @@
+"""The MuJoCo games as a `VecMultiEnv`: one call steps every environment on a C++ thread pool."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from aprl.envs.base import Observations, Step, VecMultiEnv
+from aprl.envs.episodes import TIE, EpisodeTracker, require_positive, terminal_infos
+from aprl.envs.mujoco.rules import Rules, Terms
+from aprl.envs.mujoco.scene import NUM_AGENTS, PhysicsProfile, build_model
+from aprl.envs.mujoco.simulation import BatchSimulation
+from aprl.errors import ConfigError
+
+RESET_NOISE = 0.1  # half-width of the uniform qpos noise, and std of the qvel noise
+
+
+class MujocoGame(VecMultiEnv):
+    """A batch of one MuJoCo game.
+
+    Args:
+        rules: the game.
+        profile: its physics.
+        num_envs: size of the batch, at least 1.
+        seed: environment `i` draws from stream `i` of this seed, whatever `num_envs` is.
+        num_threads: of the stepping pool; 0 uses every logical CPU.
+        max_episode_steps: ends episodes as truncated ties; None leaves only the game's own limit.
+
+    Attributes:
+        unstable_games: episodes ended as ties so far because the physics or an action was not finite.
+    """
+
+    def __init__(
+        self,
+        rules: type[Rules],
+        profile: PhysicsProfile,
+        num_envs: int,
+        seed: int | np.random.SeedSequence = 0,
+        num_threads: int = 0,
+        max_episode_steps: int | None = None,
+    ) -> None:
+        require_positive(num_envs=num_envs)
+        if max_episode_steps is not None:
+            require_positive(max_episode_steps=max_episode_steps)
+        self.model = build_model(rules.scene, profile)
+        self.rules = rules(self.model)
+        self.sim = BatchSimulation(self.model, num_envs, num_threads)
+        self.num_envs = num_envs
+        self.max_episode_steps = max_episode_steps
+        body = rules.scene.body
+        observation = spaces.Box(-np.inf, np.inf, (self.rules.observation_dim,), np.float32)
+        action = spaces.Box(-body.control_limit, body.control_limit, (body.nu,), np.float32)
+        self.observation_spaces = (observation,) * NUM_AGENTS
+        self.action_spaces = (action,) * NUM_AGENTS
+        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._rngs = [np.random.default_rng(child) for child in root.spawn(num_envs)]
+        self._episodes = EpisodeTracker(NUM_AGENTS, num_envs)
+        self._terms: tuple[Terms, ...] = ({}, {})
+        self._all = np.arange(num_envs)
+        self.unstable_games = 0
+
+    def reset(self) -> Observations:
+        """See `VecMultiEnv.reset`."""
+        self._episodes.restart()
+        self._begin(self._all)
+        return self.rules.observe(self.sim, slice(None))
+
+    def _begin(self, env_ids: np.ndarray) -> None:
+        """Put environments into fresh starting states."""
+        model = self.model
+        qpos = np.empty((len(env_ids), model.nq))
+        qvel = np.empty((len(env_ids), model.nv))
+        for row, env in enumerate(env_ids):
+            rng = self._rngs[env]
+            qpos[row] = model.qpos0 + rng.uniform(-RESET_NOISE, RESET_NOISE, model.nq)
+            qvel[row] = RESET_NOISE * rng.standard_normal(model.nv)
+        self.sim.reset(env_ids, qpos, qvel)
+
+    def step(self, actions: Sequence[np.ndarray]) -> Step:
+        """See `VecMultiEnv.step`. Actions beyond the motors' limits act as the limit."""
+        control = np.concatenate(actions, axis=1)
+        broken = ~np.isfinite(control).all(axis=1)
+        if broken.any():
+            control[broken] = 0.0
+            actions = [np.where(broken[:, None], 0.0, action) for action in actions]
+        before = self.rules.before(self.sim)
+        broken |= self.sim.step(control)
+        verdict = self.rules.judge(self.sim, tuple(actions), before, self._episodes.lengths + 1)
+        rewards = verdict.move + verdict.goal
+        done, winner = verdict.done, verdict.winner
+        self._terms = verdict.terms
+        if broken.any():
+            self._call_off(broken, rewards, done, winner)
+        self._episodes.add(rewards)
+        truncated = np.zeros(self.num_envs, dtype=bool)
+        if self.max_episode_steps is not None:
+            truncated = ~done & (self._episodes.lengths >= self.max_episode_steps)
+            done = done | truncated
+        obs = self.rules.observe(self.sim, slice(None))
+        if not done.any():
+            return obs, rewards, done, [{} for _ in range(self.num_envs)]
+        episodes = self._episodes.finish(done)
+        infos = terminal_infos(done, truncated, obs, self._terms, winner, episodes)
+        for env in np.flatnonzero(broken):
+            infos[env]["unstable"] = True
+        ended = np.flatnonzero(done)
+        self._begin(ended)
+        for whole, fresh in zip(obs, self.rules.observe(self.sim, ended), strict=True):
+            whole[ended] = fresh
+        return obs, rewards, done, infos
+
+    def _call_off(
+        self, broken: np.ndarray, rewards: np.ndarray, done: np.ndarray, winner: np.ndarray
+    ) -> None:
+        """End unstable games as ties without reward: their state no longer means anything."""
+        self.unstable_games += int(broken.sum())
+        rewards[:, broken] = 0.0
+        done[broken] = True
+        winner[broken] = TIE
+        for terms in self._terms:
+            for name, value in terms.items():
+                terms[name] = np.where(broken, np.zeros_like(value), value)
+
+    def terms(self, agent_idx: int) -> dict[str, np.ndarray]:
+        """See `VecMultiEnv.terms`."""
+        return self._terms[agent_idx]
+
+    def get_physics_state(
+        self, env_ids: Sequence[int] | np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions `(k, nq)` and velocities `(k, nv)` of the chosen environments, copied."""
+        ids = self._valid_ids(env_ids)
+        return self.sim.qpos[ids].copy(), self.sim.qvel[ids].copy()
+
+    def set_physics_state(
+        self,
+        env_ids: Sequence[int] | np.ndarray,
+        qpos: np.ndarray,
+        qvel: np.ndarray,
+        warmstart: np.ndarray | None = None,
+    ) -> None:
+        """Put environments into given states; episode counters go on as they are.
+
+        Args:
+            env_ids: sorted, unique indices `(k,)`.
+            qpos: `(k, nq)`.
+            qvel: `(k, nv)`.
+            warmstart: accelerations `(k, nv)` from which the solver starts; zeros if None.
+        """
+        self.sim.set_state(self._valid_ids(env_ids), qpos, qvel, warmstart)
+
+    def get_simulator_state(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Complete simulator states, opaque rows `(k, nstate)`, for branching and planning."""
+        return self.sim.copy_state(self._valid_ids(env_ids))
+
+    def set_simulator_state(self, env_ids: Sequence[int] | np.ndarray, rows: np.ndarray) -> None:
+        """Put back rows of `get_simulator_state`, into the same or other environments."""
+        self.sim.restore_state(self._valid_ids(env_ids), rows)
+
+    def observe(self) -> Observations:
+        """Observations of the present states, for use after a state was set."""
+        return self.rules.observe(self.sim, slice(None))
+
+    def _valid_ids(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
+        ids = np.asarray(env_ids, dtype=np.int64)
+        if len(ids) and (ids[0] < 0 or ids[-1] >= self.num_envs or (np.diff(ids) <= 0).any()):
+            raise ConfigError(
+                f"env_ids must be sorted, unique and below {self.num_envs}, got {ids.tolist()}"
+            )
+        return ids
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `VecMultiEnv.state_dict`."""
+        return {
+            "simulator": self.sim.copy_state(slice(None)),
+            "episodes": self._episodes.state_dict(),
+            "rngs": [rng.bit_generator.state for rng in self._rngs],
+            "unstable_games": self.unstable_games,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `VecMultiEnv.load_state_dict`."""
+        self.sim.restore_state(self._all, state["simulator"])
+        self._episodes.load_state_dict(state["episodes"])
+        for rng, saved in zip(self._rngs, state["rngs"], strict=True):
+            rng.bit_generator.state = saved
+        self.unstable_games = state["unstable_games"]

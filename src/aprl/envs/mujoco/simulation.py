@@ -1,0 +1,109 @@
+"""The batch of simulations under a game: stepping, safe resets, state copies, stability checks."""
+
+from collections.abc import Sequence
+
+import mjbatch
+import numpy as np
+
+import mujoco
+
+FRAME_SKIP = 5  # physics substeps per environment step
+
+_SENSOR_OFF = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+_UNSTABLE_WARNINGS = [
+    int(w)
+    for w in (
+        mujoco.mjtWarning.mjWARN_BADQPOS,
+        mujoco.mjtWarning.mjWARN_BADQVEL,
+        mujoco.mjtWarning.mjWARN_BADQACC,
+        mujoco.mjtWarning.mjWARN_BADCTRL,
+    )
+]
+
+
+class BatchSimulation:
+    """`num_envs` simulations of one model on a thread pool, with *fresh* derived quantities.
+
+    Each step ends with a forward pass, so positions, contact forces and the like belong to the new
+    state. `cfrc_ext` needs MuJoCo's sensor stage; it is switched off during the substeps, where it
+    would cost an inverse-dynamics pass each, and on in the closing forward pass.
+
+    Array attributes are live, `(num_envs, ...)` in `mujoco.MjData`'s layout: `qpos`, `qvel`, `ctrl`,
+    `subtree_com` in float64; `cinert`, `cvel`, `qfrc_actuator`, `cfrc_ext` in float32.
+    """
+
+    def __init__(self, model: mujoco.MjModel, num_envs: int, num_threads: int = 0) -> None:
+        self.model = model
+        self.num_envs = num_envs
+        self._batch = mjbatch.Batch(model, num_envs, num_threads)
+        bind = self._batch.bind
+        self._state = bind("state")
+        self.qpos, self.qvel, self.ctrl = bind("qpos"), bind("qvel"), bind("ctrl")
+        self._warmstart = bind("qacc_warmstart")
+        self.subtree_com = bind("subtree_com")
+        self.cinert, self.cvel = bind("cinert", np.float32), bind("cvel", np.float32)
+        self.qfrc_actuator = bind("qfrc_actuator", np.float32)
+        self.cfrc_ext = bind("cfrc_ext", np.float32)
+        self._warning = bind("warning")
+        self._disable = self._batch.expand("disableflags")
+        self._flags = int(model.opt.disableflags)
+
+    @property
+    def num_threads(self) -> int:
+        """Size of the thread pool."""
+        return self._batch.num_threads
+
+    def step(self, ctrl: np.ndarray) -> np.ndarray:
+        """Hold `ctrl` `(num_envs, nu)` for `FRAME_SKIP` substeps, then run the forward pass.
+
+        Returns:
+            `(num_envs,)` bool: simulations that became unstable (NaN or huge values). MuJoCo resets
+            such a simulation silently and only counts a warning, which is what is looked at here.
+        """
+        before = self._unstable_count()
+        self.ctrl[:] = ctrl
+        self._disable[:] = self._flags | _SENSOR_OFF
+        self._batch.step(nstep=FRAME_SKIP)
+        self._disable[:] = self._flags
+        self._batch.forward()
+        return self._unstable_count() != before
+
+    def _unstable_count(self) -> np.ndarray:
+        return self._warning[:, _UNSTABLE_WARNINGS, 1].sum(axis=1)
+
+    def reset(self, env_ids: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> None:
+        """Start simulations anew (time, warm start, control at zero) from a given state.
+
+        The state is written *after* the reset: `mjbatch` loses a write that repeats the value last
+        written if it is made before.
+
+        Args:
+            env_ids: sorted, unique indices `(k,)`.
+            qpos: `(k, nq)`.
+            qvel: `(k, nv)`.
+        """
+        self._batch.reset(env_ids)
+        self.set_state(env_ids, qpos, qvel)
+
+    def set_state(
+        self,
+        env_ids: np.ndarray,
+        qpos: np.ndarray,
+        qvel: np.ndarray,
+        warmstart: np.ndarray | None = None,
+    ) -> None:
+        """Write positions, velocities and the solver's warm start (zero if None); run forward."""
+        warm = np.zeros_like(qvel) if warmstart is None else warmstart
+        self.qpos[env_ids], self.qvel[env_ids], self._warmstart[env_ids] = qpos, qvel, warm
+        self._batch.forward(env_ids)
+        self._warmstart[env_ids] = warm
+
+    def copy_state(self, env_ids: np.ndarray | Sequence[int] | slice) -> np.ndarray:
+        """Complete simulator states, `(k, nstate)` opaque float64 rows."""
+        return self._state[env_ids].copy()
+
+    def restore_state(self, env_ids: np.ndarray, rows: np.ndarray) -> None:
+        """Put back rows made by `copy_state`, into the same or other simulations."""
+        self._state[env_ids] = rows
+        self._batch.forward(env_ids)
+        self._state[env_ids] = rows  # the forward pass may move the warm start

@@ -1,0 +1,54 @@
+"""Ids of the games and how to make them."""
+
+from collections.abc import Callable
+from functools import partial
+
+from aprl.envs.base import VecMultiEnv
+from aprl.envs.crowded_line import CrowdedLine
+from aprl.envs.matrix_games import matching_pennies, rock_paper_scissors
+from aprl.envs.mujoco import GAMES, PROFILES, MujocoGame
+from aprl.errors import unknown_name
+
+# Run to Goal has no limit of its own: with a passive opponent an episode could go on for ever.
+RUN_TO_GOAL_LIMIT = 500
+
+_MAKERS: dict[str, Callable[..., VecMultiEnv]] = {
+    "aprl/CrowdedLine-v0": CrowdedLine,
+    "aprl/IteratedMatchingPennies-v0": matching_pennies,
+    "aprl/RockPaperScissors-v0": rock_paper_scissors,
+}
+for _name, _rules in GAMES.items():
+    for _version, _profile in PROFILES.items():
+        _limit = None if _rules.max_steps else RUN_TO_GOAL_LIMIT
+        _MAKERS[f"multicomp/{_name}-{_version}"] = partial(
+            MujocoGame, _rules, _profile, max_episode_steps=_limit
+        )
+
+ENV_IDS: tuple[str, ...] = tuple(sorted(_MAKERS))
+
+
+def check_env_id(env_id: str) -> None:
+    """Raise unless `env_id` is registered.
+
+    Raises:
+        ConfigError: unknown; the message lists near matches.
+    """
+    if env_id not in _MAKERS:
+        raise unknown_name("env id", env_id, _MAKERS)
+
+
+def make_vec(env_id: str, num_envs: int, seed: int = 0, **kwargs: object) -> VecMultiEnv:
+    """Make a batch of games.
+
+    Args:
+        env_id: e.g. `multicomp/YouShallNotPassHumans-v1`. `-v0` is the published physics, `-v1` the
+            fast one; `aprl.envs.ENV_IDS` lists all.
+        num_envs: environments in the batch.
+        seed: of all random draws; environment `i`'s stream does not depend on `num_envs`.
+        **kwargs: of the game: `max_episode_steps` for all, `num_threads` for MuJoCo games.
+
+    Raises:
+        ConfigError: unknown id or an unusable value.
+    """
+    check_env_id(env_id)
+    return _MAKERS[env_id](num_envs=num_envs, seed=seed, **kwargs)

@@ -1,0 +1,28 @@
+"""Errors that are the user's to mend: one line, naming the value and what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class AprlError(Exception):
+    """Bad input or an unusable file. Command lines print it as one line and exit with code 1."""
+
+
+class ConfigError(AprlError):
+    """A configuration value that cannot work; raised before any environment is built."""
+
+
+class PolicyError(AprlError):
+    """A policy that cannot be found, read, or does not fit the game."""
+
+
+class RunError(AprlError):
+    """A run directory that is missing, unfinished or damaged."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """Build the error for a name that is not registered, with the nearest known names."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(names)}"
+    return ConfigError(f"unknown {kind} {name!r}; {hint}")

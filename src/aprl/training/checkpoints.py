@@ -1,0 +1,71 @@
+"""A run's complete state on disk: arrays in safetensors, the rest in JSON; no pickles."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import torch
+from safetensors import SafetensorError
+
+from aprl.errors import RunError
+from aprl.files import PathLike, atomic_path, read_json
+
+ARRAYS_FILE = "state.safetensors"
+TREE_FILE = "state.json"
+_ARRAY, _TENSOR = "__array__", "__tensor__"
+
+
+def save_state(directory: PathLike, state: dict[str, Any]) -> None:
+    """Write nested dicts and lists of arrays, tensors and JSON values; replaces atomically."""
+    arrays: dict[str, np.ndarray] = {}
+    tree = _encode(state, "state", arrays)
+    with atomic_path(directory) as staged:
+        staged.mkdir()
+        safetensors.numpy.save_file(arrays, staged / ARRAYS_FILE)
+        (staged / TREE_FILE).write_text(json.dumps(tree), encoding="utf-8")
+
+
+def load_state(directory: PathLike) -> dict[str, Any]:
+    """Read what `save_state` wrote.
+
+    Raises:
+        RunError: missing or damaged; the message names the file.
+    """
+    directory = Path(directory)
+    tree = read_json(directory / TREE_FILE)
+    path = directory / ARRAYS_FILE
+    try:
+        arrays = safetensors.numpy.load_file(path)
+        return _decode(tree, arrays)
+    except (OSError, SafetensorError, KeyError) as error:
+        raise RunError(f"{path} is missing or damaged: {error}") from None
+
+
+def _encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, torch.Tensor):
+        arrays[path] = np.ascontiguousarray(value.detach().numpy())
+        return {_TENSOR: path}
+    if isinstance(value, np.ndarray):
+        arrays[path] = np.ascontiguousarray(value)
+        return {_ARRAY: path}
+    if isinstance(value, dict):
+        return {str(k): _encode(v, f"{path}.{k}", arrays) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encode(v, f"{path}.{i}", arrays) for i, v in enumerate(value)]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(tree, dict):
+        if set(tree) == {_ARRAY}:
+            return arrays[tree[_ARRAY]].copy()
+        if set(tree) == {_TENSOR}:
+            return torch.from_numpy(arrays[tree[_TENSOR]].copy())
+        return {key: _decode(value, arrays) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_decode(value, arrays) for value in tree]
+    return tree

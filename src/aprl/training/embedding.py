@@ -1,0 +1,253 @@
+"""Embedding fixed players in a game, until what is left is an ordinary single-agent `VecEnv`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from aprl.envs.base import Infos, Observations, Step, VecMultiEnv, VecMultiWrapper
+from aprl.errors import ConfigError
+from aprl.policies.base import Policy
+
+
+class CurryVecEnv(VecMultiWrapper):
+    """Let `policy` play agent `agent_idx`, and hide that agent's observation and reward.
+
+    The policy's recurrent state is kept per environment. It starts as the policy's own
+    `initial_state` (zeros for the published zoo), returns to it wherever an episode starts, and is
+    cleared by `reset()`.
+
+    Args:
+        venv: game with at least one agent left.
+        policy: the embedded player; its spaces must be those of the agent.
+        agent_idx: position of the agent among the agents of `venv`.
+        deterministic: play the mode of the policy instead of sampling from it.
+
+    Raises:
+        ConfigError: no such agent, or the policy's spaces do not fit.
+    """
+
+    def __init__(
+        self, venv: VecMultiEnv, policy: Policy, agent_idx: int, deterministic: bool = False
+    ) -> None:
+        super().__init__(venv)
+        if not 0 <= agent_idx < venv.num_agents:
+            raise ConfigError(f"agent_idx must be in 0..{venv.num_agents - 1}, got {agent_idx}")
+        _check_shapes("observation", policy.observation_space, venv.observation_spaces[agent_idx])
+        _check_shapes("action", policy.action_space, venv.action_spaces[agent_idx])
+        self.observation_spaces = _without(venv.observation_spaces, agent_idx)
+        self.action_spaces = _without(venv.action_spaces, agent_idx)
+        self.agent_idx = agent_idx
+        self.deterministic = deterministic
+        self._policy = policy
+        self._obs: np.ndarray | None = None
+        self._begin_episodes()
+
+    def _begin_episodes(self) -> None:
+        self._state = self._policy.initial_state(self.num_envs)
+        self._episode_start = np.ones(self.num_envs, dtype=bool)
+
+    def get_policy(self) -> Policy:
+        """The embedded player."""
+        return self._policy
+
+    def reset(self) -> Observations:
+        """Start new episodes; the embedded player's memory is cleared."""
+        self._begin_episodes()
+        return self._hide(self.venv.reset())
+
+    def step(self, actions: Sequence[np.ndarray]) -> Step:
+        """See `VecMultiEnv.step`; `actions` are those of the remaining agents."""
+        if self._obs is None:
+            raise RuntimeError("call reset() before step()")
+        own, self._state = self._policy.predict(
+            self._obs, self._state, self._episode_start, self.deterministic
+        )
+        everyone = [*actions[: self.agent_idx], own, *actions[self.agent_idx :]]
+        obs, rewards, dones, infos = self.venv.step(everyone)
+        self._start_again(dones)
+        for env in np.flatnonzero(dones):
+            terminal = infos[env]["terminal_observation"]
+            infos[env]["terminal_observation"] = _without(terminal, self.agent_idx)
+        return self._hide(obs), np.delete(rewards, self.agent_idx, axis=0), dones, infos
+
+    def _start_again(self, dones: np.ndarray) -> None:
+        """Give environments whose episode ended the policy's own initial state."""
+        self._episode_start = dones
+        if self._state is not None and dones.any():
+            initial = self._policy.initial_state(self.num_envs)
+            assert initial is not None
+            self._state = np.array(self._state)
+            self._state[dones] = initial[dones]
+
+    def _hide(self, obs: Observations) -> Observations:
+        self._obs = obs[self.agent_idx]
+        return _without(obs, self.agent_idx)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `VecMultiEnv.state_dict`; the embedded player's memory and randomness included."""
+        return {
+            **super().state_dict(),
+            "policy": self._policy.state_dict(),
+            "obs": None if self._obs is None else self._obs.copy(),
+            "recurrent": None if self._state is None else self._state.copy(),
+            "episode_start": self._episode_start.copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `VecMultiEnv.load_state_dict`."""
+        super().load_state_dict(state)
+        self._policy.load_state_dict(state["policy"])
+        self._obs, self._state = state["obs"], state["recurrent"]
+        self._episode_start = state["episode_start"]
+
+
+def _without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
+    return items[:index] + items[index + 1 :]
+
+
+def _check_shapes(what: str, have: spaces.Space, need: spaces.Space) -> None:
+    """Compare by kind and size: bounds may differ in representation, sizes may not."""
+    if type(have) is not type(need) or _size(have) != _size(need):
+        raise ConfigError(f"the embedded policy's {what} space is {have}, the game's is {need}")
+
+
+def _size(space: spaces.Space) -> Any:
+    return int(space.n) if isinstance(space, spaces.Discrete) else space.shape
+
+
+class FlattenSingletonVecEnv(VecEnv):
+    """A game with one agent left, as a Stable-Baselines3 `VecEnv`.
+
+    Infos keep both agents' entries under their index in the game; `terminal_observation` is the
+    learner's own, and `episode` holds the learner's return `r` beside `r0`, `r1` and `l`.
+
+    Args:
+        venv: game whose other agents are embedded.
+        agent_idx: the learner's index in the game itself.
+    """
+
+    def __init__(self, venv: VecMultiEnv, agent_idx: int) -> None:
+        if venv.num_agents != 1:
+            raise ConfigError(f"one agent must be left to learn, {venv.num_agents} are")
+        self.game = venv
+        self.agent_idx = agent_idx
+        self._actions: np.ndarray | None = None
+        self.render_mode = None
+        super().__init__(venv.num_envs, venv.observation_spaces[0], venv.action_spaces[0])
+
+    def reset(self) -> np.ndarray:
+        """Start new episodes; observations `(num_envs, obs_dim)`."""
+        return self.game.reset()[0]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Take the learner's actions `(num_envs, act_dim)`."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play the step."""
+        assert self._actions is not None
+        obs, rewards, dones, infos = self.game.step([self._actions])
+        for env in np.flatnonzero(dones):
+            info = infos[env]
+            info["terminal_observation"] = info["terminal_observation"][0]
+            info["episode"]["r"] = info["episode"][f"r{self.agent_idx}"]
+        return obs[0], rewards[0], dones, infos
+
+    def terms(self) -> dict[str, np.ndarray]:
+        """The learner's reward terms in the last step, each `(num_envs,)`."""
+        return self.game.terms(self.agent_idx)
+
+    def close(self) -> None:
+        """Close the game."""
+        self.game.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """The same attribute for each chosen environment: the batch has no separate objects."""
+        return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Not supported: environments of a batch share their attributes."""
+        raise NotImplementedError("environments of a batch share their attributes")
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
+        """Not supported: environments of a batch are not separate objects."""
+        raise NotImplementedError(f"{method_name}: environments of a batch are not objects")
+
+    def env_is_wrapped(self, wrapper_class: type, indices: VecEnvIndices = None) -> list[bool]:
+        """False for each: the batch reports episodes itself, as SB3's Monitor would."""
+        from stable_baselines3.common.monitor import Monitor
+
+        return [wrapper_class is Monitor] * len(list(self._get_indices(indices)))
+
+
+class GameOutcomeMonitor(VecMultiWrapper):
+    """Counts every finished game: wins per agent, ties, and games ended by unstable physics."""
+
+    def __init__(self, venv: VecMultiEnv) -> None:
+        super().__init__(venv)
+        self.clear()
+
+    def clear(self) -> None:
+        """Start counting anew."""
+        self.wins = [0] * self.venv.num_agents
+        self.ties = 0
+        self.unstable = 0
+        self.lengths = 0
+
+    @property
+    def games(self) -> int:
+        """Games counted since `clear`."""
+        return sum(self.wins) + self.ties
+
+    def step(self, actions: Sequence[np.ndarray]) -> Step:
+        """See `VecMultiEnv.step`."""
+        obs, rewards, dones, infos = self.venv.step(actions)
+        for env in np.flatnonzero(dones):
+            self._count(infos, env)
+        return obs, rewards, dones, infos
+
+    def _count(self, infos: Infos, env: int) -> None:
+        winner = game_outcome(infos[env])
+        if winner is None:
+            self.ties += 1
+        else:
+            self.wins[winner] += 1
+        self.unstable += infos[env].get("unstable", False)
+        self.lengths += infos[env]["episode"]["l"]
+
+    def log_values(self) -> dict[str, float]:
+        """Counts, proportions, and mean game length in steps, under the names of the logs."""
+        values: dict[str, float] = {"game_total": self.games, "game_count_tie": self.ties}
+        values["game_unstable"] = self.unstable
+        for agent, wins in enumerate(self.wins):
+            values[f"game_count_win{agent}"] = wins
+        if self.games:
+            values["game_tie"] = self.ties / self.games
+            values["game_length"] = self.lengths / self.games
+            for agent, wins in enumerate(self.wins):
+                values[f"game_win{agent}"] = wins / self.games
+        return values
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `VecMultiEnv.state_dict`."""
+        counts = [*self.wins, self.ties, self.unstable, self.lengths]
+        return {**super().state_dict(), "counts": counts}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `VecMultiEnv.load_state_dict`."""
+        super().load_state_dict(state)
+        *self.wins, self.ties, self.unstable, self.lengths = state["counts"]
+
+
+def game_outcome(info: dict[Any, Any]) -> int | None:
+    """The winner's agent index in a finished game's info; None is a tie."""
+    for key, value in info.items():
+        if isinstance(key, int) and isinstance(value, dict) and value.get("winner"):
+            return key
+    return None

@@ -1,0 +1,131 @@
+"""What a run writes while it learns: a CSV that survives kills, and lines or a bar on the terminal."""
+
+import csv
+import io
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from stable_baselines3.common.logger import KVWriter
+
+from aprl.errors import RunError
+from aprl.files import atomic_path
+
+STEPS_COLUMN = "time/total_timesteps"
+
+
+class CsvLog(KVWriter):
+    """Appends one row per rollout to a CSV file; columns that appear later widen the file.
+
+    Args:
+        path: file to continue, or to begin.
+        until: rows beyond this number of steps are dropped: they come from after the checkpoint
+            that the run is resumed from. A last line cut short by a kill is dropped too.
+    """
+
+    def __init__(self, path: Path, until: int = 0) -> None:
+        self.path = path
+        self._columns: list[str] = []
+        self._rows: list[dict[str, str]] = []
+        if path.exists():
+            self._read(until)
+        self._rewrite()
+
+    def _read(self, until: int) -> None:
+        with open(self.path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            self._columns = list(reader.fieldnames or [])
+            for row in reader:
+                steps = row.get(STEPS_COLUMN)
+                if None in row.values() or not steps or int(steps) > until:
+                    break
+                self._rows.append(row)
+
+    def _rewrite(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._columns)
+        if self._columns:
+            writer.writeheader()
+        writer.writerows(self._rows)
+        with atomic_path(self.path) as staged:
+            staged.write_text(text.getvalue(), encoding="utf-8")
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
+    ) -> None:
+        """Add a row."""
+        row = {name: str(value) for name, value in sorted(key_values.items())}
+        new = [name for name in row if name not in self._columns]
+        if new:
+            self._columns += new
+            for old in self._rows:
+                old.update(dict.fromkeys(new, ""))
+        full = {name: row.get(name, "") for name in self._columns}
+        self._rows.append(full)
+        try:
+            if new:
+                self._rewrite()
+            else:
+                with open(self.path, "a", newline="", encoding="utf-8") as file:
+                    csv.DictWriter(file, self._columns).writerow(full)
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class ProgressDisplay:
+    """Progress of a run: a bar on a terminal, a line every `interval` seconds elsewhere.
+
+    Args:
+        total: steps of the whole run.
+        done: steps already made before this process started.
+        enabled: show anything at all.
+        interval: seconds between lines when standard error is not a terminal.
+    """
+
+    def __init__(self, total: int, done: int = 0, enabled: bool = True, interval: float = 15) -> None:
+        self._total, self._first = total, done
+        self._started = time.monotonic()
+        self._interval, self._last = interval, self._started
+        self._status = ""
+        self._enabled = enabled
+        self._bar: Progress | None = None
+        if enabled and sys.stderr.isatty():
+            self._bar = Progress(
+                TextColumn("training"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[status]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._task = self._bar.add_task("training", total=total, completed=done, status="")
+            self._bar.start()
+
+    def update(self, steps: int, status: str | None = None) -> None:
+        """Show that `steps` steps of the run are made; `status` is text such as the win rate."""
+        if status is not None:
+            self._status = status
+        now = time.monotonic()
+        rate = (steps - self._first) / max(now - self._started, 1e-9)
+        text = f"{rate:,.0f} steps/s  {self._status}"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=min(steps, self._total), status=text)
+        elif self._enabled and now - self._last >= self._interval:
+            self._last = now
+            left = max(0.0, (self._total - steps) / max(rate, 1e-9))
+            print(
+                f"{steps:,}/{self._total:,} steps  {text}  {left / 60:.1f} min left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def close(self) -> None:
+        """Leave the terminal in order."""
+        if self._bar is not None:
+            self._bar.stop()

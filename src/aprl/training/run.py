@@ -1,0 +1,449 @@
+"""One training run: build it from a config, learn, checkpoint, stop cleanly, resume exactly."""
+
+import copy
+import itertools
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+
+from aprl import __version__
+from aprl.envs import VecMultiEnv, make_vec
+from aprl.errors import ConfigError, RunError
+from aprl.files import read_json, require_writable_directory, write_json
+from aprl.policies.base import Policy
+from aprl.policies.loader import load_policy, resolve_policy_directory
+from aprl.policies.network import MlpPolicy
+from aprl.policies.store import fingerprint, read_header, save_policy
+from aprl.runs import (
+    CHECKPOINT_DIR,
+    CONFIG_FILE,
+    FINAL_MODEL_DIR,
+    PROGRESS_FILE,
+    STATUS_FILE,
+    TENSORBOARD_DIR,
+)
+from aprl.stats import WinRate
+from aprl.training.checkpoints import load_state, save_state
+from aprl.training.config import TrainConfig
+from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
+from aprl.training.learner import make_ppo, policy_of, ppo_arguments
+from aprl.training.normalize import VecNormalize
+from aprl.training.records import CsvLog, ProgressDisplay
+from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
+
+
+class Interrupted(Exception):
+    """The run was told to stop; its state is saved.
+
+    Attributes:
+        signum: the signal that stopped it.
+        run_dir: what to resume.
+    """
+
+    def __init__(self, signum: int, run_dir: Path, steps: int) -> None:
+        name = signal.Signals(signum).name
+        super().__init__(
+            f"stopped by {name} at {steps:,} steps; continue with: "
+            f"python -m aprl.train with resume={run_dir}"
+        )
+        self.signum = signum
+        self.run_dir = run_dir
+
+
+def new_run_dir(root_dir: str, exp_name: str) -> Path:
+    """Make an empty run directory `<root_dir>/<time>-<exp_name>`; never one that exists.
+
+    Raises:
+        RunError: `root_dir` is not writable.
+    """
+    root = require_writable_directory(root_dir)
+    stem = f"{datetime.now():%Y%m%d_%H%M%S}-{exp_name.replace('/', '_')}"[:240]
+    for suffix in itertools.chain([""], (f"-{i}" for i in itertools.count(2))):
+        path = root / f"{stem}{suffix}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("unreachable")
+
+
+def loaded_policy_directories(config: TrainConfig) -> tuple[list[Path | None], Path | None]:
+    """Where the embedded policies and the loaded one lie; None for policies without files.
+
+    Raises:
+        PolicyError: one is missing or is no policy.
+    """
+    assert config.embed_types is not None and config.embed_paths is not None
+    embed_index = config.resolved_embed_index
+    embedded = [
+        resolve_policy_directory(kind, path, config.env_name, embed_index, config.zoo_dir)
+        for kind, path in zip(config.embed_types, config.embed_paths, strict=True)
+    ]
+    load = config.load_policy
+    loaded = None
+    if load["path"] is not None:
+        loaded = resolve_policy_directory(
+            load["type"], load["path"], config.env_name, config.agent_idx, config.zoo_dir
+        )
+        if loaded is None:
+            raise ConfigError(f"load_policy.type {load['type']!r} has no weights to fine-tune")
+    for directory in [*embedded, loaded]:
+        if directory is not None:
+            read_header(directory)
+    return embedded, loaded
+
+
+class TrainingRun:
+    """A run in its directory, ready to learn.
+
+    Args:
+        config: resolved (`TrainConfig.resolve`).
+        run_dir: an existing directory of its own.
+        state: what a checkpoint holds, to continue from there; None starts at step 0.
+
+    Attributes:
+        outcomes: win rate of the learner over the games of the last rollout.
+    """
+
+    def __init__(
+        self, config: TrainConfig, run_dir: Path, state: dict[str, Any] | None = None
+    ) -> None:
+        self.config = config
+        self.run_dir = run_dir
+        self._build()
+        self.outcomes = WinRate(0, 0)
+        self._started = time.monotonic()
+        self._earlier_s = 0.0
+        self._stop_signal: int | None = None
+        self.snapshot: dict[str, Any] = {}
+        self.last_checkpoint = 0
+        if state is not None:
+            self._restore(state)
+        steps = self.learner.num_timesteps
+        self.learner.set_logger(
+            Logger(
+                str(run_dir / "rl"),
+                [
+                    CsvLog(run_dir / PROGRESS_FILE, until=steps),
+                    TensorBoardOutputFormat(str(run_dir / TENSORBOARD_DIR)),
+                ],
+            )
+        )
+        if state is not None:
+            self.learner.logger.name_to_value.update(state["pending_log"])
+
+    def _build(self) -> None:
+        config = self.config
+        env_seed, embed_seed, learner_seed = np.random.SeedSequence(config.seed).spawn(3)
+        limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
+        threads = {"num_threads": config.num_threads} if config.env_name.startswith("multicomp/") else {}
+        game = make_vec(config.env_name, config.num_env, env_seed, **limit, **threads)
+        self.monitor = GameOutcomeMonitor(game)
+        venv: VecMultiEnv = self.monitor
+        assert config.embed_types is not None and config.embed_paths is not None
+        for kind, path in zip(config.embed_types, config.embed_paths, strict=True):
+            policy = self._load(game, kind, path, config.resolved_embed_index, embed_seed)
+            venv = CurryVecEnv(
+                venv, policy, config.resolved_embed_index, config.embed_deterministic
+            )
+        flat = FlattenSingletonVecEnv(venv, config.agent_idx)
+        self.game = venv
+        self.shaping: RewardShapingVecWrapper | None = None
+        if config.rew_shape:
+            self.shaping = RewardShapingVecWrapper(
+                flat,
+                config.rew_shape_params["weights"],
+                annealer_from_params(config.rew_shape_params),
+                self.progress,
+            )
+        arguments = ppo_arguments(config.rl_args, config.batch_size, config.num_env)
+        inner = self.shaping or flat
+        self.normaliser: VecNormalize | None = None
+        if config.normalize:
+            self.normaliser = VecNormalize(
+                inner,
+                norm_obs=config.normalize_observations,
+                norm_reward=True,
+                gamma=arguments.get("gamma", 0.99),
+            )
+        start = None
+        load = config.load_policy
+        if load["path"] is not None:
+            start = self._load(game, load["type"], load["path"], config.agent_idx, 0)
+            if not isinstance(start, MlpPolicy):
+                raise ConfigError(f"cannot fine-tune {load['path']}: only MLP policies so far")
+        self.learner = make_ppo(
+            self.normaliser or inner,
+            arguments,
+            config.learning_rate,
+            int(learner_seed.generate_state(1)[0]),
+            start,
+        )
+
+    def _load(
+        self, game: VecMultiEnv, kind: str, path: str, index: int, seed: int | np.random.SeedSequence
+    ) -> Policy:
+        return load_policy(
+            kind,
+            path,
+            observation_space=game.observation_spaces[index],
+            action_space=game.action_spaces[index],
+            env_name=self.config.env_name,
+            index=index,
+            seed=seed,
+            zoo_dir=self.config.zoo_dir,
+        )
+
+    def progress(self) -> float:
+        """Fraction of the whole run that is done, in [0, 1]."""
+        return min(1.0, self.learner.num_timesteps / self.config.total_timesteps)
+
+    @property
+    def wall_time_s(self) -> float:
+        """Seconds spent on this run so far, earlier processes included."""
+        return self._earlier_s + time.monotonic() - self._started
+
+    def train(self) -> Path:
+        """Learn until `total_timesteps`; returns the directory of the final policy.
+
+        Raises:
+            Interrupted: by SIGINT or SIGTERM, after saving a checkpoint.
+            RunError: an output could not be written; the last checkpoint is intact.
+        """
+        config, learner = self.config, self.learner
+        display = ProgressDisplay(
+            config.total_timesteps, learner.num_timesteps, enabled=config.progress
+        )
+        self._write_status("running")
+        try:
+            with self._listening():
+                learner.learn(
+                    config.total_timesteps - learner.num_timesteps,
+                    callback=_RunCallback(self, display),
+                    reset_num_timesteps=learner.num_timesteps == 0,
+                )
+        except OSError as error:
+            raise RunError(
+                f"cannot write to {self.run_dir}: {error.strerror}; the last checkpoint, at "
+                f"{self.last_checkpoint:,} steps, is intact"
+            ) from None
+        finally:
+            display.close()
+        if self._stop_signal is not None and learner.num_timesteps < config.total_timesteps:
+            self.save_checkpoint(self.snapshot)
+            self._write_status("interrupted", self.snapshot["num_timesteps"])
+            raise Interrupted(self._stop_signal, self.run_dir, self.snapshot["num_timesteps"])
+        final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
+        self._write_status("completed")
+        return final
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        """Let the first SIGINT or SIGTERM stop the run cleanly, and a second one at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(signum: int, frame: FrameType | None) -> None:
+            if self._stop_signal is not None:
+                raise KeyboardInterrupt
+            self._stop_signal = signum
+
+        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a signal asked the run to stop."""
+        return self._stop_signal is not None
+
+    def policy(self) -> MlpPolicy:
+        """The present policy, complete with its normaliser; it does not learn on."""
+        return policy_of(self.learner, self.normaliser)
+
+    def save_policy(self, directory: Path) -> Path:
+        """Write the present policy with its provenance."""
+        config = self.config
+        parents = [
+            {"role": role, "path": path}
+            for role, path in [
+                *(("embedded", p) for p in config.embed_paths or []),
+                ("loaded", config.load_policy["path"]),
+            ]
+            if path is not None
+        ]
+        return save_policy(
+            self.policy(),
+            directory,
+            {
+                "env_name": config.env_name,
+                "agent_index": config.agent_idx,
+                "seed": config.seed,
+                "steps": self.learner.num_timesteps,
+                "wall_time_s": round(self.wall_time_s, 1),
+                "run": self.run_dir.name,
+                "parents": parents,
+            },
+        )
+
+    def _write_status(self, status: str, steps: int | None = None) -> None:
+        write_json(
+            self.run_dir / STATUS_FILE,
+            {
+                "status": status,
+                "num_timesteps": self.learner.num_timesteps if steps is None else steps,
+                "wall_time_s": round(self.wall_time_s, 1),
+                "aprl_version": __version__,
+            },
+        )
+
+    def capture(self) -> dict[str, Any]:
+        """Everything needed to continue exactly, copied; valid between two updates."""
+        learner = self.learner
+        optimizer = learner.policy.optimizer.state_dict()
+        kind, keys, *position = np.random.get_state()  # noqa: NPY002 - SB3 shuffles with it
+        state = {
+            "num_timesteps": learner.num_timesteps,
+            "n_updates": learner._n_updates,
+            "policy": learner.policy.state_dict(),
+            "optimizer": {
+                "state": [optimizer["state"][i] for i in sorted(optimizer["state"])],
+                "param_groups": optimizer["param_groups"],
+            },
+            "last_obs": learner._last_obs,
+            "last_episode_starts": learner._last_episode_starts,
+            "episode_infos": list(learner.ep_info_buffer or []),
+            "pending_log": {k: float(v) for k, v in learner.logger.name_to_value.items()},
+            "torch_rng": torch.get_rng_state(),
+            "numpy_rng": {"kind": kind, "keys": keys, "position": position},
+            "game": self.game.state_dict(),
+            "shaping": None if self.shaping is None else self.shaping.state_dict(),
+            "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
+            "wall_time_s": self.wall_time_s,
+        }
+        return copy.deepcopy(state)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        learner = self.learner
+        learner.num_timesteps = self.last_checkpoint = state["num_timesteps"]
+        learner._n_updates = state["n_updates"]
+        learner.policy.load_state_dict(state["policy"])
+        learner.policy.optimizer.load_state_dict(
+            {
+                "state": dict(enumerate(state["optimizer"]["state"])),
+                "param_groups": state["optimizer"]["param_groups"],
+            }
+        )
+        learner._last_obs = state["last_obs"]
+        learner._last_episode_starts = state["last_episode_starts"]
+        learner.ep_info_buffer = deque(state["episode_infos"], maxlen=learner._stats_window_size)
+        learner.ep_success_buffer = deque(maxlen=learner._stats_window_size)
+        self.game.load_state_dict(state["game"])
+        if self.shaping is not None:
+            self.shaping.load_state_dict(state["shaping"])
+        if self.normaliser is not None:
+            self.normaliser.load_state_dict(state["normaliser"])
+        torch.set_rng_state(state["torch_rng"])
+        saved = state["numpy_rng"]
+        np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
+        self._earlier_s = state["wall_time_s"]
+
+    def save_checkpoint(self, snapshot: dict[str, Any]) -> None:
+        """Write a captured state and the policy that belongs to it."""
+        steps = snapshot["num_timesteps"]
+        directory = self.run_dir / CHECKPOINT_DIR / f"{steps:012d}"
+        save_state(directory, snapshot)
+        self.last_checkpoint = steps
+        self._write_status("running", steps)
+
+
+class _RunCallback(BaseCallback):
+    """Ties the algorithm's loop to the run: snapshots, checkpoints, logs, progress, stopping."""
+
+    def __init__(self, run: TrainingRun, display: ProgressDisplay) -> None:
+        super().__init__()
+        self._run = run
+        self._display = display
+
+    def _on_rollout_start(self) -> None:
+        run = self._run
+        run.snapshot = run.capture()
+        due = run.snapshot["num_timesteps"] - run.last_checkpoint
+        if due >= run.config.checkpoint_interval:
+            run.save_checkpoint(run.snapshot)
+
+    def _on_step(self) -> bool:
+        self._display.update(self.num_timesteps)
+        return not self._run.stopping
+
+    def _on_rollout_end(self) -> None:
+        run = self._run
+        for name, value in run.monitor.log_values().items():
+            self.logger.record(name, value)
+        run.outcomes = WinRate(run.monitor.wins[run.config.agent_idx], run.monitor.games)
+        run.monitor.clear()
+        if run.shaping is not None:
+            for name, value in run.shaping.log_values().items():
+                self.logger.record(name, value)
+            run.shaping.clear()
+        status = f"wins {100 * run.outcomes.rate:.1f} % of {run.outcomes.games} games"
+        self._display.update(self.num_timesteps, status)
+
+
+def start_run(config: TrainConfig) -> TrainingRun:
+    """Check the config and its policies, make the run directory, build the run.
+
+    Args:
+        config: as given by the user, not yet resolved.
+    """
+    config = config.resolve()
+    embedded, loaded = loaded_policy_directories(config)
+    run_dir = new_run_dir(config.root_dir, config.exp_name)
+    record = config.to_dict()
+    record["fingerprints"] = {
+        "embedded": [None if path is None else fingerprint(path) for path in embedded],
+        "loaded": None if loaded is None else fingerprint(loaded),
+    }
+    write_json(run_dir / CONFIG_FILE, record)
+    return TrainingRun(config, run_dir)
+
+
+def resume_run(run_dir: Path | str) -> TrainingRun:
+    """Rebuild a run from its newest readable checkpoint.
+
+    Raises:
+        RunError: no such run, it is complete, or it has no checkpoint.
+    """
+    run_dir = Path(run_dir)
+    record = read_json(run_dir / CONFIG_FILE)
+    if (run_dir / FINAL_MODEL_DIR).exists():
+        raise RunError(f"{run_dir} is complete; there is nothing to resume")
+    record.pop("fingerprints", None)
+    config = TrainConfig.from_dict(record).resolve()
+    checkpoints = sorted((run_dir / CHECKPOINT_DIR).glob("[0-9]*"), reverse=True)
+    reasons = []
+    for checkpoint in checkpoints:
+        try:
+            state = load_state(checkpoint)
+        except RunError as error:
+            reasons.append(str(error))
+            continue
+        return TrainingRun(config, run_dir, state)
+    raise RunError(f"{run_dir} has no usable checkpoint to resume from {'; '.join(reasons)}".strip())
