@@ -52,7 +52,8 @@ class WinRate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{100 * self.rate:.1f} % [{100 * low:.1f}, {100 * high:.1f}] ({self.wins}/{self.games})"
+        percent = f"{100 * self.rate:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+        return f"{percent} ({self.wins}/{self.games})"
 
 
 def disjoint(a: WinRate, b: WinRate) -> bool:

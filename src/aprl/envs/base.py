@@ -17,7 +17,7 @@ class VecMultiEnv(ABC):
 
     Layout is agent-major. For `A` agents and `N` environments:
 
-    * observations: tuple over agents of float32 arrays `(N, obs_dim)` (or int64 `(N,)` if Discrete);
+    * observations: tuple over agents of float32 arrays `(N, obs_dim)` (Discrete: int64 `(N,)`);
     * actions: sequence over agents of arrays `(N, act_dim)` (or `(N,)`);
     * rewards: `(A, N)` float64; dones: `(N,)` bool, one flag for all agents of a game;
     * infos: list of `N` dicts. They are empty except where the episode ended. There they hold, per

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from aprl.envs.base import VecMultiEnv
 from aprl.envs.crowded_line import CrowdedLine
 from aprl.envs.matrix_games import matching_pennies, rock_paper_scissors
@@ -37,7 +39,9 @@ def check_env_id(env_id: str) -> None:
         raise unknown_name("env id", env_id, _MAKERS)
 
 
-def make_vec(env_id: str, num_envs: int, seed: int = 0, **kwargs: object) -> VecMultiEnv:
+def make_vec(
+    env_id: str, num_envs: int, seed: int | np.random.SeedSequence = 0, **kwargs: object
+) -> VecMultiEnv:
     """Make a batch of games.
 
     Args:

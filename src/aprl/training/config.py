@@ -1,12 +1,12 @@
 """Everything that a training run can be told, declared once."""
 
-import difflib
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from aprl.configs.checks import check_entries, require_at_least
 from aprl.envs import check_env_id
 from aprl.envs.names import victim_index
-from aprl.errors import ConfigError
+from aprl.errors import ConfigError, unknown_name
 from aprl.policies.loader import POLICY_TYPES
 from aprl.training.learner import ppo_arguments
 from aprl.training.shaping import annealer_from_params, check_weights
@@ -27,6 +27,7 @@ class TrainConfig:
     num_threads: int = 0  # of the physics; 0: every logical CPU
     total_timesteps: int = 1_000_000  # environment steps of the whole run
     max_episode_steps: int | None = None  # None: the game's default limit
+    end_when_down: bool = False  # training aid: the learner's episode ends, lost, when it is down
 
     embed_index: int | None = None  # the embedded agent's index; None: the game's victim
     embed_type: str | None = None  # kind of the embedded policy; None: "zoo"
@@ -44,10 +45,13 @@ class TrainConfig:
     load_policy: dict[str, Any] = field(default_factory=lambda: {"path": None, "type": None})
 
     rew_shape: bool = True  # train on the weighted terms below instead of the game's raw reward
-    rew_shape_params: dict[str, Any] = field(default_factory=lambda: {"weights": DEFAULT_WEIGHTS})
+    # anneal_frac: fraction of the run over which the dense part fades out (0: sparse only; absent:
+    # half and half). weights: {dense: {term: w}, sparse: {term: w}}; absent: as published.
+    rew_shape_params: dict[str, Any] = field(default_factory=dict)
 
     adversaries: str | None = None  # tree of runs in which to look up the adversary to embed
-    normal_opponent: dict[str, Any] | None = None  # {type, path}: scored before and after
+    normal_opponent: dict[str, Any] = field(default_factory=lambda: {"path": None, "type": None})
+    # normal_opponent above: scored before and after beside the adversary, never trained against
     eval_episodes: int = 0  # games per match-up in the table before and after; 0: no table
 
     zoo_dir: str = "data/agent_zoo"  # imported published policies
@@ -62,12 +66,7 @@ class TrainConfig:
         Raises:
             ConfigError: unknown keys, with the nearest known ones.
         """
-        known = {f.name for f in fields(cls)}
-        for name in values:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=2)
-                hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                raise ConfigError(f"unknown config entry {name!r}{hint}")
+        check_entries(cls, values)
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,6 +83,16 @@ class TrainConfig:
         """`embed_index`, or the game's victim."""
         return victim_index(self.env_name) if self.embed_index is None else self.embed_index
 
+    def env_options(self) -> dict[str, Any]:
+        """Arguments for `make_vec` beyond id, size and seed."""
+        options: dict[str, Any] = {}
+        if self.max_episode_steps is not None:
+            options["max_episode_steps"] = self.max_episode_steps
+        if self.env_name.startswith("multicomp/"):
+            options["num_threads"] = self.num_threads
+            options["end_when_down"] = self.agent_idx if self.end_when_down else None
+        return options
+
     def resolve(self) -> "TrainConfig":
         """A complete, checked copy: aliases replaced, embedded policies as lists.
 
@@ -95,13 +104,8 @@ class TrainConfig:
         values["embed_types"], values["embed_paths"] = self._embedded()
         values["embed_type"] = values["embed_path"] = None
         values["embed_index"] = self.resolved_embed_index
-        load = {"path": None, "type": None, **self.load_policy}
-        if set(load) != {"path", "type"}:
-            raise ConfigError(f"load_policy has the entries path and type, got {sorted(load)}")
-        if load["path"] is not None:
-            load["type"] = _policy_type(load["type"] or "ppo", "load_policy.type")
-            load["path"] = str(load["path"])
-        values["load_policy"] = load
+        for name in ("load_policy", "normal_opponent"):
+            values[name] = _policy_reference(name, getattr(self, name))
         weights = self.rew_shape_params.get("weights", DEFAULT_WEIGHTS)
         values["rew_shape_params"] = {**self.rew_shape_params, "weights": weights}
         resolved = TrainConfig(**values)
@@ -114,7 +118,9 @@ class TrainConfig:
             types = [self.embed_type or "zoo"]
             paths = [self.embed_path if self.embed_path is not None else "1"]
         elif types is None or paths is None:
-            given, missing = ("embed_paths", "embed_types") if types is None else ("embed_types", "embed_paths")
+            given, missing = (
+                ("embed_paths", "embed_types") if types is None else ("embed_types", "embed_paths")
+            )
             raise ConfigError(f"{given} was given without {missing}; give both or neither")
         assert types is not None and paths is not None
         if len(types) != len(paths):
@@ -127,11 +133,11 @@ class TrainConfig:
     def _check(self) -> None:
         check_env_id(self.env_name)
         for name in ("num_env", "total_timesteps", "batch_size", "checkpoint_interval"):
-            _require_at_least(name, getattr(self, name), 1)
+            require_at_least(name, getattr(self, name), 1)
         for name in ("num_threads", "eval_episodes", "seed"):
-            _require_at_least(name, getattr(self, name), 0)
+            require_at_least(name, getattr(self, name), 0)
         if self.max_episode_steps is not None:
-            _require_at_least("max_episode_steps", self.max_episode_steps, 1)
+            require_at_least("max_episode_steps", self.max_episode_steps, 1)
         if self.embed_index not in (0, 1):
             raise ConfigError(f"embed_index must be 0 or 1, got {self.embed_index!r}")
         if self.rl_algo not in ALGORITHMS:
@@ -151,13 +157,19 @@ class TrainConfig:
             )
 
 
-def _require_at_least(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def _policy_reference(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    """A checked `{type, path}`; both None if there is no path."""
+    reference = {"path": None, "type": None, **value}
+    if set(reference) != {"path", "type"}:
+        raise ConfigError(f"{name} has the entries path and type, got {sorted(reference)}")
+    if reference["path"] is None:
+        return {"path": None, "type": None}
+    kind = _policy_type(reference["type"] or "ppo", f"{name}.type")
+    return {"path": str(reference["path"]), "type": kind}
 
 
 def _policy_type(kind: Any, where: str) -> str:
     kind = ALIASES.get(kind, kind)
     if kind not in POLICY_TYPES:
-        raise ConfigError(f"unknown policy type {kind!r} in {where}; known: {', '.join(POLICY_TYPES)}")
+        raise unknown_name(f"policy type in {where}:", str(kind), POLICY_TYPES)
     return kind

@@ -8,17 +8,64 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from aprl.envs.base import Infos, Observations, Step, VecMultiEnv, VecMultiWrapper
+from aprl.envs.base import Observations, Step, VecMultiEnv, VecMultiWrapper
 from aprl.errors import ConfigError
 from aprl.policies.base import Policy
+from aprl.policies.spaces import describe, fits
+
+
+class PolicyPlayer:
+    """A policy at play in a batch of games: keeps its recurrent state per environment.
+
+    The state starts as the policy's own `initial_state` (zeros for the published zoo) and returns
+    to it wherever an episode starts.
+    """
+
+    def __init__(self, policy: Policy, num_envs: int, deterministic: bool = False) -> None:
+        self.policy = policy
+        self.num_envs = num_envs
+        self.deterministic = deterministic
+        self.begin()
+
+    def begin(self) -> None:
+        """All environments start an episode."""
+        self._state = self.policy.initial_state(self.num_envs)
+        self._episode_start = np.ones(self.num_envs, dtype=bool)
+
+    def act(self, obs: np.ndarray) -> np.ndarray:
+        """Actions for observations `(num_envs, ...)`."""
+        actions, self._state = self.policy.predict(
+            obs, self._state, self._episode_start, self.deterministic
+        )
+        return actions
+
+    def observe_ends(self, dones: np.ndarray) -> None:
+        """Clear the memory of environments whose episode ended, `(num_envs,)` bool."""
+        self._episode_start = dones.copy()
+        if self._state is not None and dones.any():
+            initial = self.policy.initial_state(self.num_envs)
+            assert initial is not None
+            self._state = np.array(self._state)
+            self._state[dones] = initial[dones]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Memory and randomness."""
+        return {
+            "policy": self.policy.state_dict(),
+            "recurrent": None if self._state is None else self._state.copy(),
+            "episode_start": self._episode_start.copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self.policy.load_state_dict(state["policy"])
+        self._state, self._episode_start = state["recurrent"], state["episode_start"]
 
 
 class CurryVecEnv(VecMultiWrapper):
     """Let `policy` play agent `agent_idx`, and hide that agent's observation and reward.
 
-    The policy's recurrent state is kept per environment. It starts as the policy's own
-    `initial_state` (zeros for the published zoo), returns to it wherever an episode starts, and is
-    cleared by `reset()`.
+    The policy's recurrent state is kept per environment (see `PolicyPlayer`); `reset()` clears it.
 
     Args:
         venv: game with at least one agent left.
@@ -36,52 +83,35 @@ class CurryVecEnv(VecMultiWrapper):
         super().__init__(venv)
         if not 0 <= agent_idx < venv.num_agents:
             raise ConfigError(f"agent_idx must be in 0..{venv.num_agents - 1}, got {agent_idx}")
-        _check_shapes("observation", policy.observation_space, venv.observation_spaces[agent_idx])
-        _check_shapes("action", policy.action_space, venv.action_spaces[agent_idx])
+        _check_fit("observation", policy.observation_space, venv.observation_spaces[agent_idx])
+        _check_fit("action", policy.action_space, venv.action_spaces[agent_idx])
         self.observation_spaces = _without(venv.observation_spaces, agent_idx)
         self.action_spaces = _without(venv.action_spaces, agent_idx)
         self.agent_idx = agent_idx
-        self.deterministic = deterministic
-        self._policy = policy
+        self._player = PolicyPlayer(policy, venv.num_envs, deterministic)
         self._obs: np.ndarray | None = None
-        self._begin_episodes()
-
-    def _begin_episodes(self) -> None:
-        self._state = self._policy.initial_state(self.num_envs)
-        self._episode_start = np.ones(self.num_envs, dtype=bool)
 
     def get_policy(self) -> Policy:
         """The embedded player."""
-        return self._policy
+        return self._player.policy
 
     def reset(self) -> Observations:
         """Start new episodes; the embedded player's memory is cleared."""
-        self._begin_episodes()
+        self._player.begin()
         return self._hide(self.venv.reset())
 
     def step(self, actions: Sequence[np.ndarray]) -> Step:
         """See `VecMultiEnv.step`; `actions` are those of the remaining agents."""
         if self._obs is None:
             raise RuntimeError("call reset() before step()")
-        own, self._state = self._policy.predict(
-            self._obs, self._state, self._episode_start, self.deterministic
-        )
+        own = self._player.act(self._obs)
         everyone = [*actions[: self.agent_idx], own, *actions[self.agent_idx :]]
         obs, rewards, dones, infos = self.venv.step(everyone)
-        self._start_again(dones)
+        self._player.observe_ends(dones)
         for env in np.flatnonzero(dones):
             terminal = infos[env]["terminal_observation"]
             infos[env]["terminal_observation"] = _without(terminal, self.agent_idx)
         return self._hide(obs), np.delete(rewards, self.agent_idx, axis=0), dones, infos
-
-    def _start_again(self, dones: np.ndarray) -> None:
-        """Give environments whose episode ended the policy's own initial state."""
-        self._episode_start = dones
-        if self._state is not None and dones.any():
-            initial = self._policy.initial_state(self.num_envs)
-            assert initial is not None
-            self._state = np.array(self._state)
-            self._state[dones] = initial[dones]
 
     def _hide(self, obs: Observations) -> Observations:
         self._obs = obs[self.agent_idx]
@@ -91,32 +121,26 @@ class CurryVecEnv(VecMultiWrapper):
         """See `VecMultiEnv.state_dict`; the embedded player's memory and randomness included."""
         return {
             **super().state_dict(),
-            "policy": self._policy.state_dict(),
+            "player": self._player.state_dict(),
             "obs": None if self._obs is None else self._obs.copy(),
-            "recurrent": None if self._state is None else self._state.copy(),
-            "episode_start": self._episode_start.copy(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See `VecMultiEnv.load_state_dict`."""
         super().load_state_dict(state)
-        self._policy.load_state_dict(state["policy"])
-        self._obs, self._state = state["obs"], state["recurrent"]
-        self._episode_start = state["episode_start"]
+        self._player.load_state_dict(state["player"])
+        self._obs = state["obs"]
 
 
 def _without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
     return items[:index] + items[index + 1 :]
 
 
-def _check_shapes(what: str, have: spaces.Space, need: spaces.Space) -> None:
-    """Compare by kind and size: bounds may differ in representation, sizes may not."""
-    if type(have) is not type(need) or _size(have) != _size(need):
-        raise ConfigError(f"the embedded policy's {what} space is {have}, the game's is {need}")
-
-
-def _size(space: spaces.Space) -> Any:
-    return int(space.n) if isinstance(space, spaces.Discrete) else space.shape
+def _check_fit(what: str, have: spaces.Space, need: spaces.Space) -> None:
+    if not fits(have, need):
+        raise ConfigError(
+            f"the embedded policy's {what} space is {describe(have)}, the game's {describe(need)}"
+        )
 
 
 class FlattenSingletonVecEnv(VecEnv):
@@ -209,17 +233,18 @@ class GameOutcomeMonitor(VecMultiWrapper):
         """See `VecMultiEnv.step`."""
         obs, rewards, dones, infos = self.venv.step(actions)
         for env in np.flatnonzero(dones):
-            self._count(infos, env)
+            self.count(infos[env])
         return obs, rewards, dones, infos
 
-    def _count(self, infos: Infos, env: int) -> None:
-        winner = game_outcome(infos[env])
+    def count(self, info: dict[Any, Any]) -> None:
+        """Count one finished game by its info."""
+        winner = game_outcome(info)
         if winner is None:
             self.ties += 1
         else:
             self.wins[winner] += 1
-        self.unstable += infos[env].get("unstable", False)
-        self.lengths += infos[env]["episode"]["l"]
+        self.unstable += info.get("unstable", False)
+        self.lengths += info["episode"]["l"]
 
     def log_values(self) -> dict[str, float]:
         """Counts, proportions, and mean game length in steps, under the names of the logs."""

@@ -213,8 +213,8 @@ def policy_of(learner: PPO, normaliser: VecNormalize | None) -> MlpPolicy:
         network.obs_mean.copy_(frozen.mean)
         network.obs_std.copy_(frozen.std)
     elif running:
-        network.obs_mean.copy_(torch.as_tensor(running.obs_rms.mean))
-        network.obs_std.copy_(torch.as_tensor(np.sqrt(running.obs_rms.var + running.epsilon)))
+        network.obs_mean.copy_(torch.as_tensor(running.observation_moments.mean))
+        network.obs_std.copy_(torch.as_tensor(running.observation_std()))
     if normaliser is not None and normaliser.norm_reward:
         scale = np.sqrt(normaliser.ret_rms.var + normaliser.epsilon)
         network.value_std.copy_(torch.as_tensor(scale))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common import vec_env
+from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
@@ -36,18 +37,30 @@ class VecNormalize(vec_env.VecNormalize):
         self.returns[dones] = 0
         return self.normalize_obs(obs), self.normalize_reward(rewards), dones, infos
 
+    @property
+    def observation_moments(self) -> RunningMeanStd:
+        """Running mean and variance of the observations, each `(obs_dim,)`."""
+        assert isinstance(self.obs_rms, RunningMeanStd)
+        return self.obs_rms
+
+    def observation_std(self) -> np.ndarray:
+        """What observations are divided by, `(obs_dim,)` float64."""
+        return np.sqrt(self.observation_moments.var + self.epsilon)
+
     def _update_obs(self, obs: np.ndarray) -> None:
         mean = obs.mean(axis=0)
         centred = obs - mean
         var = np.einsum("nd,nd->d", centred, centred) / len(obs)
-        self.obs_rms.update_from_moments(mean.astype(np.float64), var.astype(np.float64), len(obs))
+        self.observation_moments.update_from_moments(
+            mean.astype(np.float64), var.astype(np.float64), len(obs)
+        )
 
     def normalize_obs(self, obs: np.ndarray) -> np.ndarray:  # type: ignore[override]
         """Normalise `(n, obs_dim)` or `(obs_dim,)` by the present statistics."""
         if not self.norm_obs:
             return obs
-        mean = self.obs_rms.mean.astype(np.float32)
-        scale = (1.0 / np.sqrt(self.obs_rms.var + self.epsilon)).astype(np.float32)
+        mean = self.observation_moments.mean.astype(np.float32)
+        scale = (1.0 / self.observation_std()).astype(np.float32)
         out = obs - mean
         out *= scale
         return np.clip(out, -self.clip_obs, self.clip_obs, out=out)
@@ -56,7 +69,7 @@ class VecNormalize(vec_env.VecNormalize):
         """Statistics and the discounted returns in progress."""
         state: dict[str, Any] = {"returns": self.returns.copy(), "reward": _moments(self.ret_rms)}
         if self.norm_obs:
-            state["obs"] = _moments(self.obs_rms)
+            state["obs"] = _moments(self.observation_moments)
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -64,12 +77,12 @@ class VecNormalize(vec_env.VecNormalize):
         self.returns = state["returns"]
         _set_moments(self.ret_rms, state["reward"])
         if self.norm_obs:
-            _set_moments(self.obs_rms, state["obs"])
+            _set_moments(self.observation_moments, state["obs"])
 
 
-def _moments(rms: Any) -> dict[str, Any]:
+def _moments(rms: RunningMeanStd) -> dict[str, Any]:
     return {"mean": np.array(rms.mean), "var": np.array(rms.var), "count": float(rms.count)}
 
 
-def _set_moments(rms: Any, state: dict[str, Any]) -> None:
+def _set_moments(rms: RunningMeanStd, state: dict[str, Any]) -> None:
     rms.mean, rms.var, rms.count = state["mean"], state["var"], state["count"]

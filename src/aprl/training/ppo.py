@@ -42,7 +42,7 @@ class PPO(stable_baselines3.PPO):
         rollout_buffer: RolloutBuffer,
         n_rollout_steps: int,
     ) -> bool:
-        """Collect `n_rollout_steps` steps of every environment; False if the callback stopped it."""
+        """Collect `n_rollout_steps` steps of every environment; False if a callback stopped it."""
         with torch_threads(1):
             if not self._is_plain_gaussian():
                 return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
@@ -76,6 +76,7 @@ class PPO(stable_baselines3.PPO):
         log_normaliser = float(log_std.sum()) + 0.5 * len(std) * math.log(2 * math.pi)
         for step in range(n_rollout_steps):
             obs, starts = self._last_obs, self._last_episode_starts
+            assert isinstance(obs, np.ndarray) and starts is not None
             with torch.inference_mode():
                 values, mean = self._values_and_mean(torch.from_numpy(obs))
                 noise = torch.randn(mean.shape)
@@ -96,6 +97,7 @@ class PPO(stable_baselines3.PPO):
                 self._update_info_buffer(infos, dones)
                 self._bootstrap_truncated(rewards, dones, infos)
             buffer.rewards[step] = rewards
+            assert isinstance(new_obs, np.ndarray)
             self._last_obs, self._last_episode_starts = new_obs, dones
         buffer.pos, buffer.full = n_rollout_steps, True
         with torch.inference_mode():

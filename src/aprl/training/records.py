@@ -1,4 +1,4 @@
-"""What a run writes while it learns: a CSV that survives kills, and lines or a bar on the terminal."""
+"""What a run writes while it learns: a CSV that survives kills, progress on the terminal."""
 
 import csv
 import io
@@ -85,26 +85,37 @@ class ProgressDisplay:
         total: steps of the whole run.
         done: steps already made before this process started.
         enabled: show anything at all.
+        verb: what is being done.
+        unit: what is being counted.
         interval: seconds between lines when standard error is not a terminal.
     """
 
-    def __init__(self, total: int, done: int = 0, enabled: bool = True, interval: float = 15) -> None:
+    def __init__(
+        self,
+        total: int,
+        done: int = 0,
+        enabled: bool = True,
+        interval: float = 15,
+        verb: str = "training",
+        unit: str = "steps",
+    ) -> None:
         self._total, self._first = total, done
         self._started = time.monotonic()
         self._interval, self._last = interval, self._started
         self._status = ""
+        self._unit = unit
         self._enabled = enabled
         self._bar: Progress | None = None
         if enabled and sys.stderr.isatty():
             self._bar = Progress(
-                TextColumn("training"),
+                TextColumn(verb),
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[status]}"),
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-            self._task = self._bar.add_task("training", total=total, completed=done, status="")
+            self._task = self._bar.add_task(verb, total=total, completed=done, status="")
             self._bar.start()
 
     def update(self, steps: int, status: str | None = None) -> None:
@@ -113,14 +124,14 @@ class ProgressDisplay:
             self._status = status
         now = time.monotonic()
         rate = (steps - self._first) / max(now - self._started, 1e-9)
-        text = f"{rate:,.0f} steps/s  {self._status}"
+        text = f"{rate:,.0f} {self._unit}/s  {self._status}"
         if self._bar is not None:
             self._bar.update(self._task, completed=min(steps, self._total), status=text)
         elif self._enabled and now - self._last >= self._interval:
             self._last = now
             left = max(0.0, (self._total - steps) / max(rate, 1e-9))
             print(
-                f"{steps:,}/{self._total:,} steps  {text}  {left / 60:.1f} min left",
+                f"{steps:,}/{self._total:,} {self._unit}  {text}  {left / 60:.1f} min left",
                 file=sys.stderr,
                 flush=True,
             )

@@ -148,9 +148,7 @@ class TrainingRun:
     def _build(self) -> None:
         config = self.config
         env_seed, embed_seed, learner_seed = np.random.SeedSequence(config.seed).spawn(3)
-        limit = {} if config.max_episode_steps is None else {"max_episode_steps": config.max_episode_steps}
-        threads = {"num_threads": config.num_threads} if config.env_name.startswith("multicomp/") else {}
-        game = make_vec(config.env_name, config.num_env, env_seed, **limit, **threads)
+        game = make_vec(config.env_name, config.num_env, env_seed, **config.env_options())
         self.monitor = GameOutcomeMonitor(game)
         venv: VecMultiEnv = self.monitor
         assert config.embed_types is not None and config.embed_paths is not None
@@ -179,12 +177,13 @@ class TrainingRun:
                 norm_reward=True,
                 gamma=arguments.get("gamma", 0.99),
             )
-        start = None
+        start: MlpPolicy | None = None
         load = config.load_policy
         if load["path"] is not None:
-            start = self._load(game, load["type"], load["path"], config.agent_idx, 0)
-            if not isinstance(start, MlpPolicy):
+            loaded = self._load(game, load["type"], load["path"], config.agent_idx, 0)
+            if not isinstance(loaded, MlpPolicy):
                 raise ConfigError(f"cannot fine-tune {load['path']}: only MLP policies so far")
+            start = loaded
         self.learner = make_ppo(
             self.normaliser or inner,
             arguments,
@@ -194,7 +193,12 @@ class TrainingRun:
         )
 
     def _load(
-        self, game: VecMultiEnv, kind: str, path: str, index: int, seed: int | np.random.SeedSequence
+        self,
+        game: VecMultiEnv,
+        kind: str,
+        path: str,
+        index: int,
+        seed: int | np.random.SeedSequence,
     ) -> Policy:
         return load_policy(
             kind,
@@ -446,4 +450,6 @@ def resume_run(run_dir: Path | str) -> TrainingRun:
             reasons.append(str(error))
             continue
         return TrainingRun(config, run_dir, state)
-    raise RunError(f"{run_dir} has no usable checkpoint to resume from {'; '.join(reasons)}".strip())
+    raise RunError(
+        f"{run_dir} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
+    )

@@ -1,4 +1,4 @@
-"""Reward shaping from the terms that games report: sparse outcome, dense movement, a blend of both."""
+"""Reward shaping from the terms that games report: sparse outcome, dense movement, or a blend."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,6 +21,9 @@ def annealer_from_params(params: Mapping[str, Any]) -> Annealer:
     `anneal_frac` given: from 1 to 0 over that fraction of the run (0: purely sparse throughout).
     Absent: one half throughout.
     """
+    unknown = set(params) - {"anneal_frac", "weights"}
+    if unknown:
+        raise ConfigError(f"rew_shape_params has no entry {sorted(unknown)[0]!r}")
     frac = params.get("anneal_frac")
     return ConstantAnnealer(0.5) if frac is None else LinearAnnealer(1.0, 0.0, float(frac))
 
@@ -39,14 +42,16 @@ def check_weights(weights: Weights) -> None:
     for kind in KINDS:
         for term, weight in weights[kind].items():
             if not isinstance(weight, int | float) or not np.isfinite(weight):
-                raise ConfigError(f"weight of reward term {term!r} must be a number, got {weight!r}")
+                raise ConfigError(
+                    f"weight of reward term {term!r} must be a number, got {weight!r}"
+                )
 
 
 class RewardShapingVecWrapper(VecEnvWrapper):
     """Replace the reward by `(1 - c) * sparse + c * dense`.
 
-    `sparse` and `dense` are weighted sums of the learner's reward terms; `c` is the annealer's value
-    at the run's progress.
+    `sparse` and `dense` are weighted sums of the learner's reward terms; `c` is the annealer's
+    value at the run's progress.
 
     Args:
         venv: the learner's environment, which reports terms.
@@ -85,7 +90,9 @@ class RewardShapingVecWrapper(VecEnvWrapper):
         """Present value of `c`."""
         share = self._annealer(self._progress())
         if not 0 <= share <= 1:
-            raise ConfigError(f"the dense reward's share must be in [0, 1], the annealer gave {share}")
+            raise ConfigError(
+                f"the dense reward's share must be in [0, 1], the annealer gave {share}"
+            )
         return share
 
     def reset(self) -> np.ndarray:

@@ -11,9 +11,8 @@ the true capsule inertia of today's MuJoCo the published humanoids fall within 7
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 import mujoco
+import numpy as np
 
 Vec3 = tuple[float, float, float]
 IDENTITY_QUAT = (1.0, 0.0, 0.0, 0.0)
@@ -94,7 +93,7 @@ def _walk(limb: Limb) -> list[Limb]:
 
 
 def cylinder_inertia(geom: Capsule, density: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass (kg), centre (m) and 3x3 inertia about the centre (kg m^2) in MuJoCo 1.31's convention."""
+    """Mass (kg), centre (m), 3x3 inertia about the centre (kg m^2), by MuJoCo 1.31's convention."""
     start = np.array(geom.start)
     if geom.end is None:
         mass = density * 4 / 3 * math.pi * geom.radius**3

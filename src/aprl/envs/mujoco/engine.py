@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from aprl.envs.base import Observations, Step, VecMultiEnv
 from aprl.envs.episodes import TIE, EpisodeTracker, require_positive, terminal_infos
-from aprl.envs.mujoco.rules import Rules, Terms
+from aprl.envs.mujoco.rules import GOAL_REWARD, Rules, Terms, Verdict
 from aprl.envs.mujoco.scene import NUM_AGENTS, PhysicsProfile, build_model
 from aprl.envs.mujoco.simulation import BatchSimulation
 from aprl.errors import ConfigError
@@ -26,9 +26,11 @@ class MujocoGame(VecMultiEnv):
         seed: environment `i` draws from stream `i` of this seed, whatever `num_envs` is.
         num_threads: of the stepping pool; 0 uses every logical CPU.
         max_episode_steps: ends episodes as truncated ties; None leaves only the game's own limit.
+        end_when_down: a training aid, not the game: an episode also ends, lost, when this agent is
+            down (`agent_done`), since nobody learns much from lying on the floor.
 
     Attributes:
-        unstable_games: episodes ended as ties so far because the physics or an action was not finite.
+        unstable_games: episodes ended as ties so far because physics or actions were not finite.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class MujocoGame(VecMultiEnv):
         seed: int | np.random.SeedSequence = 0,
         num_threads: int = 0,
         max_episode_steps: int | None = None,
+        end_when_down: int | None = None,
     ) -> None:
         require_positive(num_envs=num_envs)
         if max_episode_steps is not None:
@@ -48,6 +51,7 @@ class MujocoGame(VecMultiEnv):
         self.sim = BatchSimulation(self.model, num_envs, num_threads)
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps
+        self.end_when_down = end_when_down
         body = rules.scene.body
         observation = spaces.Box(-np.inf, np.inf, (self.rules.observation_dim,), np.float32)
         action = spaces.Box(-body.control_limit, body.control_limit, (body.nu,), np.float32)
@@ -87,6 +91,8 @@ class MujocoGame(VecMultiEnv):
         before = self.rules.before(self.sim)
         broken |= self.sim.step(control)
         verdict = self.rules.judge(self.sim, tuple(actions), before, self._episodes.lengths + 1)
+        if self.end_when_down is not None:
+            self._give_up(self.end_when_down, verdict)
         rewards = verdict.move + verdict.goal
         done, winner = verdict.done, verdict.winner
         self._terms = verdict.terms
@@ -109,6 +115,15 @@ class MujocoGame(VecMultiEnv):
         for whole, fresh in zip(obs, self.rules.observe(self.sim, ended), strict=True):
             whole[ended] = fresh
         return obs, rewards, done, infos
+
+    @staticmethod
+    def _give_up(agent: int, verdict: Verdict) -> None:
+        """Count agents that are down as beaten."""
+        down = verdict.terms[agent]["agent_done"] & ~verdict.done
+        verdict.done[down] = True
+        verdict.winner[down] = 1 - agent
+        verdict.goal[agent, down] = -GOAL_REWARD
+        verdict.terms[agent]["reward_remaining"] = verdict.goal[agent]
 
     def _call_off(
         self, broken: np.ndarray, rewards: np.ndarray, done: np.ndarray, winner: np.ndarray

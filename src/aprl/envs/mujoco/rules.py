@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import mujoco
 import numpy as np
 
-import mujoco
 from aprl.envs.mujoco.scene import AgentSlices, Scene, agent_slices
 from aprl.envs.mujoco.simulation import FRAME_SKIP, BatchSimulation
 
@@ -120,7 +120,10 @@ class AntObservation:
 
 
 class HumanoidObservation:
-    """qpos 0:24, qvel 24:47, cinert 47:177, cvel 177:255, qfrc 255:278, forces 278:356, other 356:380."""
+    """Own qpos 0:24, qvel 24:47, cinert 47:177, cvel 177:255, motor forces 255:278.
+
+    Then contact forces 278:356 and the opponent's qpos 356:380.
+    """
 
     size = 380
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+import mujoco
 import numpy as np
 
-import mujoco
 from aprl.envs.mujoco.bodies import IDENTITY_QUAT, Body, build_spec
 
 NUM_AGENTS = 2

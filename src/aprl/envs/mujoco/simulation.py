@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import mjbatch
-import numpy as np
-
 import mujoco
+import numpy as np
 
 FRAME_SKIP = 5  # physics substeps per environment step
 
@@ -28,8 +27,8 @@ class BatchSimulation:
     state. `cfrc_ext` needs MuJoCo's sensor stage; it is switched off during the substeps, where it
     would cost an inverse-dynamics pass each, and on in the closing forward pass.
 
-    Array attributes are live, `(num_envs, ...)` in `mujoco.MjData`'s layout: `qpos`, `qvel`, `ctrl`,
-    `subtree_com` in float64; `cinert`, `cvel`, `qfrc_actuator`, `cfrc_ext` in float32.
+    Array attributes are live, `(num_envs, ...)` in `mujoco.MjData`'s layout: `qpos`, `qvel`,
+    `ctrl`, `subtree_com` in float64; `cinert`, `cvel`, `qfrc_actuator`, `cfrc_ext` in float32.
     """
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, num_threads: int = 0) -> None:

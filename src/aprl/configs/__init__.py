@@ -1,0 +1,1 @@
+"""Named configurations: data only."""

@@ -1,0 +1,71 @@
+"""Named configs of `aprl.train`; each is a dict of overrides of `TrainConfig`."""
+
+from typing import Any
+
+# Sparse reward only: what the environment pays for winning and losing, +-10 after weighting.
+SPARSE_REWARD: dict[str, Any] = {"rew_shape": True, "rew_shape_params": {"anneal_frac": 0.0}}
+
+# Gleave et al. (ICLR 2020), appendix.
+PAPER_HYPERPARAMS: dict[str, Any] = {
+    "total_timesteps": 20_000_000,
+    "batch_size": 16384,
+    "learning_rate": 3e-4,
+    "rl_args": {"ent_coef": 0.0, "nminibatches": 4, "noptepochs": 4},
+}
+
+ANT_GAME = "multicomp/RunToGoalAnts-v1"
+ANT_VICTIM = "data/victims/RunToGoalAnts-v1"
+ANT_NORMAL_OPPONENT = "data/opponents/RunToGoalAnts-v1"
+
+# Dense reward for somebody who has to learn to move first; used for the shipped ants.
+LEARN_TO_RUN: dict[str, Any] = {
+    "end_when_down": True,
+    "batch_size": 8192,
+    "learning_rate": 3e-4,
+    "rl_args": {"nminibatches": 16, "n_epochs": 8, "target_kl": 0.03, "log_std_init": -0.7},
+    "rew_shape_params": {
+        "weights": {
+            "dense": {"reward_forward": 1.0, "reward_ctrl": -0.1},
+            "sparse": {"reward_remaining": 0.02},
+        }
+    },
+}
+
+FINETUNE_DEFENCE: dict[str, Any] = {
+    **SPARSE_REWARD,
+    "exp_name": "finetune_defence",
+    "env_name": ANT_GAME,
+    "load_policy": {"type": "ppo", "path": ANT_VICTIM},
+    "adversaries": "data/adversaries",
+    "normal_opponent": {"type": "ppo", "path": ANT_NORMAL_OPPONENT},
+    "normalize_observations": False,
+    "total_timesteps": 1_500_000,
+    "batch_size": 16384,
+    "learning_rate": 3e-4,
+    "rl_args": {"ent_coef": 0.0, "nminibatches": 16, "noptepochs": 8, "target_kl": 0.03},
+    "eval_episodes": 500,
+}
+
+NAMED_CONFIGS: dict[str, dict[str, Any]] = {
+    "paper": {**PAPER_HYPERPARAMS, **SPARSE_REWARD, "exp_name": "paper"},
+    "no_embed": {"embed_types": [], "embed_paths": []},
+    "finetune_defence": FINETUNE_DEFENCE,
+    "finetune_defense": FINETUNE_DEFENCE,
+    "train_victim": {
+        **LEARN_TO_RUN,
+        "exp_name": "train_victim",
+        "env_name": ANT_GAME,
+        "embed_index": 1,
+        "embed_type": "zero",
+        "embed_path": "none",
+        "total_timesteps": 3_000_000,
+    },
+    # Give it last: a smoke test of whatever was named before it, in about a minute.
+    "quick": {
+        "total_timesteps": 16_384,
+        "batch_size": 2048,
+        "num_env": 16,
+        "eval_episodes": 32,
+        "checkpoint_interval": 8192,
+    },
+}

@@ -1,0 +1,100 @@
+"""What the Sacred command lines share: plain configs, observers, errors as one line, exit codes."""
+
+import contextlib
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+with warnings.catch_warnings():
+    # Sacred 0.8.7 imports pkg_resources, which warns; pyproject.toml pins setuptools for it.
+    warnings.simplefilter("ignore")
+    from sacred import SETTINGS, Experiment
+    from sacred.observers import FileStorageObserver
+
+from aprl.cli import run_cli
+from aprl.errors import AprlError
+from aprl.files import require_writable_directory
+from aprl.training.run import Interrupted
+
+SETTINGS.CAPTURE_MODE = "sys"  # "fd" would hide from progress bars that they are on a terminal
+
+
+def new_experiment(
+    name: str, config: dict[str, Any], named_configs: Mapping[str, dict[str, Any]]
+) -> Experiment:
+    """A Sacred experiment with its defaults and its named configs."""
+    experiment = Experiment(name, save_git_info=False)
+    experiment.add_config(config)
+    for config_name, values in named_configs.items():
+        experiment.add_named_config(config_name, **values)
+    return experiment
+
+
+_QUIET = ["--loglevel=CRITICAL"]  # Sacred's own chatter; results and errors are ours to print
+
+
+class _UserExit(SystemExit):
+    """Carries an expected end through Sacred, which would print a stack trace for an exception."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(1)
+        self.cause = cause
+
+
+@contextlib.contextmanager
+def user_errors() -> Iterator[None]:
+    """Let `AprlError`s, operating system errors and interruptions pass Sacred as a plain exit."""
+    try:
+        yield
+    except (AprlError, OSError, Interrupted, KeyboardInterrupt) as error:
+        raise _UserExit(error) from error
+
+
+def as_plain(value: Any) -> Any:
+    """Copy Sacred's read-only containers into plain dicts and lists."""
+    if isinstance(value, Mapping):
+        return {key: as_plain(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(v) for v in value]
+    return value
+
+
+def command_line(experiment: Experiment, default_root: str, argv: Sequence[str]) -> None:
+    """Run an experiment's command line and exit.
+
+    Sacred's records go to `sacred/<experiment>` beside the output root. Exit codes: 0, or 1 with
+    one line for bad input, or 128 + the signal's number after a clean stop.
+
+    Args:
+        experiment: with its main function wrapped in `user_errors`.
+        default_root: output root unless `root_dir=` is given.
+        argv: as in `sys.argv`.
+    """
+
+    def run() -> int:
+        roots = [a.split("=", 1)[1] for a in argv if a.startswith("root_dir=")]
+        root = Path((roots or [default_root])[-1].strip("'\""))
+        runs_something = not any(
+            a in ("-h", "--help", "help") or a.startswith("print_") for a in argv
+        )
+        if runs_something:
+            require_writable_directory(root)
+            records = require_writable_directory(root.parent / "sacred" / str(experiment.path))
+            experiment.observers.append(FileStorageObserver(records))
+        try:
+            # --force: unknown entries are left to the experiment, whose errors name near matches.
+            quiet = [] if any(a.startswith(("-l", "--loglevel")) for a in argv) else _QUIET
+            experiment.run_commandline([*argv, "--force", *quiet])
+        except _UserExit as end:
+            if isinstance(end.cause, Interrupted):
+                print(end.cause, file=sys.stderr)
+                return 128 + end.cause.signum
+            if isinstance(end.cause, KeyboardInterrupt):
+                return 128 + signal.SIGINT
+            raise end.cause from None
+        return 0
+
+    run_cli(run)

@@ -1,0 +1,108 @@
+"""Playing matches: how often each side wins, counted without bias and with intervals."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aprl.envs import VecMultiEnv
+from aprl.errors import ConfigError
+from aprl.policies.base import Policy
+from aprl.stats import WinRate
+from aprl.training.embedding import GameOutcomeMonitor, PolicyPlayer
+
+
+@dataclass(frozen=True)
+class Score:
+    """Outcomes of finished games.
+
+    Attributes:
+        wins: per agent index.
+        ties: games without a winner.
+        unstable: ties among them that unstable physics or a non-finite action brought about.
+        mean_length: steps per game.
+    """
+
+    wins: tuple[int, ...]
+    ties: int
+    unstable: int
+    mean_length: float
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return sum(self.wins) + self.ties
+
+    def win_rate(self, agent_idx: int) -> WinRate:
+        """Games that one agent won, with the 95 % interval; a tie is not a win."""
+        return WinRate(self.wins[agent_idx], self.games)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts under the names of the original library, with rates and intervals."""
+        result: dict[str, Any] = {f"win{i}": wins for i, wins in enumerate(self.wins)}
+        result |= {"ties": self.ties, "games": self.games, "unstable": self.unstable}
+        result["mean_length"] = self.mean_length
+        for i in range(len(self.wins)):
+            result[f"rate{i}"] = self.win_rate(i).rate
+            result[f"interval{i}"] = list(self.win_rate(i).interval)
+        return result
+
+
+def play_games(
+    venv: VecMultiEnv,
+    policies: Sequence[Policy],
+    episodes: int | None = None,
+    timesteps: int | None = None,
+    deterministic: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> Score:
+    """Let policies play each other.
+
+    With `episodes`, each environment plays its fixed share, so that short games are not counted
+    more often than long ones. With `timesteps` alone, all games that finish within that many
+    environment steps count.
+
+    Args:
+        venv: the game; it is reset.
+        policies: one per agent.
+        episodes: games in all, counted exactly.
+        timesteps: bound on environment steps, over all environments.
+        deterministic: play modes instead of samples.
+        on_progress: told the number of games counted so far, after each step.
+
+    Raises:
+        ConfigError: neither bound given, one not positive, or not one policy per agent.
+    """
+    if episodes is None and timesteps is None:
+        raise ConfigError("give a number of episodes or of timesteps")
+    for name, value in (("episodes", episodes), ("timesteps", timesteps)):
+        if value is not None and value < 1:
+            raise ConfigError(f"{name} must be at least 1, got {value}")
+    if len(policies) != venv.num_agents:
+        raise ConfigError(f"{venv.num_agents} policies are needed, {len(policies)} given")
+    players = [PolicyPlayer(policy, venv.num_envs, deterministic) for policy in policies]
+    monitor = GameOutcomeMonitor(venv)
+    left = np.full(venv.num_envs, np.iinfo(np.int64).max)
+    if episodes is not None:
+        left[:] = episodes // venv.num_envs
+        left[: episodes % venv.num_envs] += 1
+    steps = 0
+    obs = venv.reset()
+    while left.any() and (timesteps is None or steps < timesteps):
+        actions = [player.act(o) for player, o in zip(players, obs, strict=True)]
+        obs, _, dones, infos = venv.step(actions)
+        steps += venv.num_envs
+        for player in players:
+            player.observe_ends(dones)
+        for env in np.flatnonzero(dones & (left > 0)):
+            left[env] -= 1
+            monitor.count(infos[env])
+        if on_progress is not None:
+            on_progress(monitor.games)
+    return Score(
+        wins=tuple(monitor.wins),
+        ties=monitor.ties,
+        unstable=monitor.unstable,
+        mean_length=monitor.lengths / monitor.games if monitor.games else 0.0,
+    )
