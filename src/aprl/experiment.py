@@ -65,7 +65,7 @@ def as_plain(value: Any) -> Any:
 def command_line(experiment: Experiment, default_root: str, argv: Sequence[str]) -> None:
     """Run an experiment's command line and exit.
 
-    Sacred's records go to `sacred/<experiment>` beside the output root. Exit codes: 0, or 1 with
+    Sacred's records go to `<root>/sacred/<experiment>`. Exit codes: 0, or 1 with
     one line for bad input, or 128 + the signal's number after a clean stop.
 
     Args:
@@ -82,7 +82,7 @@ def command_line(experiment: Experiment, default_root: str, argv: Sequence[str])
         )
         if runs_something:
             require_writable_directory(root)
-            records = require_writable_directory(root.parent / "sacred" / str(experiment.path))
+            records = require_writable_directory(root / "sacred" / str(experiment.path))
             experiment.observers.append(FileStorageObserver(records))
         try:
             # --force: unknown entries are left to the experiment, whose errors name near matches.

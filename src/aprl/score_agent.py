@@ -26,7 +26,7 @@ from aprl.training.records import ProgressDisplay
 class ScoreConfig:
     """Options of `aprl.score_agent`; names as in the original library where it had them."""
 
-    root_dir: str = "data/scores"  # Sacred's records go to `sacred/score` beside it
+    root_dir: str = "data/scores"  # records of the experiment go to `sacred/score` in here
     env_name: str = "multicomp/YouShallNotPassHumans-v1"
     agent_a_type: str = "zoo"  # player 0
     agent_a_path: str = "1"

@@ -31,18 +31,33 @@ LEARN_TO_RUN: dict[str, Any] = {
     },
 }
 
-FINETUNE_DEFENCE: dict[str, Any] = {
+# Fine-tuning on the outcome alone, from a policy that can already move.
+FINETUNE_SPARSE: dict[str, Any] = {
     **SPARSE_REWARD,
-    "exp_name": "finetune_defence",
     "env_name": ANT_GAME,
-    "load_policy": {"type": "ppo", "path": ANT_VICTIM},
-    "adversaries": "data/adversaries",
-    "normal_opponent": {"type": "ppo", "path": ANT_NORMAL_OPPONENT},
     "normalize_observations": False,
     "total_timesteps": 1_500_000,
     "batch_size": 16384,
     "learning_rate": 3e-4,
     "rl_args": {"ent_coef": 0.0, "nminibatches": 16, "noptepochs": 8, "target_kl": 0.03},
+}
+
+FINETUNE_DEFENCE: dict[str, Any] = {
+    **FINETUNE_SPARSE,
+    "exp_name": "finetune_defence",
+    "load_policy": {"type": "ppo", "path": ANT_VICTIM},
+    "adversaries": "data/adversaries",
+    "normal_opponent": {"type": "ppo", "path": ANT_NORMAL_OPPONENT},
+    "eval_episodes": 500,
+}
+
+# In Run to Goal nobody wins by standing in the way: the adversary starts from a runner.
+TRAIN_ADVERSARY: dict[str, Any] = {
+    **FINETUNE_SPARSE,
+    "exp_name": "train_adversary",
+    "embed_type": "ppo",
+    "embed_path": ANT_VICTIM,
+    "load_policy": {"type": "ppo", "path": ANT_NORMAL_OPPONENT},
     "eval_episodes": 500,
 }
 
@@ -51,6 +66,7 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     "no_embed": {"embed_types": [], "embed_paths": []},
     "finetune_defence": FINETUNE_DEFENCE,
     "finetune_defense": FINETUNE_DEFENCE,
+    "train_adversary": TRAIN_ADVERSARY,
     "train_victim": {
         **LEARN_TO_RUN,
         "exp_name": "train_victim",

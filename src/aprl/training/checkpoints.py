@@ -45,10 +45,10 @@ def load_state(directory: PathLike) -> dict[str, Any]:
 
 def _encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, torch.Tensor):
-        arrays[path] = np.ascontiguousarray(value.detach().numpy())
+        arrays[path] = _contiguous(value.detach().numpy())
         return {_TENSOR: path}
     if isinstance(value, np.ndarray):
-        arrays[path] = np.ascontiguousarray(value)
+        arrays[path] = _contiguous(value)
         return {_ARRAY: path}
     if isinstance(value, dict):
         return {str(k): _encode(v, f"{path}.{k}", arrays) for k, v in value.items()}
@@ -57,6 +57,11 @@ def _encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    """A C-ordered array of the same shape; NumPy's own function turns a scalar into a vector."""
+    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:

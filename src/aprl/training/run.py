@@ -128,7 +128,8 @@ class TrainingRun:
         self._started = time.monotonic()
         self._earlier_s = 0.0
         self._stop_signal: int | None = None
-        self.snapshot: dict[str, Any] = {}
+        self._snapshot: dict[str, Any] = {}
+        self._snapshot_policy: MlpPolicy | None = None
         self.last_checkpoint = 0
         if state is not None:
             self._restore(state)
@@ -247,9 +248,9 @@ class TrainingRun:
         finally:
             display.close()
         if self._stop_signal is not None and learner.num_timesteps < config.total_timesteps:
-            self.save_checkpoint(self.snapshot)
-            self._write_status("interrupted", self.snapshot["num_timesteps"])
-            raise Interrupted(self._stop_signal, self.run_dir, self.snapshot["num_timesteps"])
+            self.save_checkpoint()
+            self._write_status("interrupted", self.last_checkpoint)
+            raise Interrupted(self._stop_signal, self.run_dir, self.last_checkpoint)
         final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
         self._write_status("completed")
         return final
@@ -284,6 +285,9 @@ class TrainingRun:
 
     def save_policy(self, directory: Path) -> Path:
         """Write the present policy with its provenance."""
+        return self._save_policy(self.policy(), directory, self.learner.num_timesteps)
+
+    def _save_policy(self, policy: MlpPolicy, directory: Path, steps: int) -> Path:
         config = self.config
         parents = [
             {"role": role, "path": path}
@@ -294,13 +298,13 @@ class TrainingRun:
             if path is not None
         ]
         return save_policy(
-            self.policy(),
+            policy,
             directory,
             {
                 "env_name": config.env_name,
                 "agent_index": config.agent_idx,
                 "seed": config.seed,
-                "steps": self.learner.num_timesteps,
+                "steps": steps,
                 "wall_time_s": round(self.wall_time_s, 1),
                 "run": self.run_dir.name,
                 "parents": parents,
@@ -369,11 +373,17 @@ class TrainingRun:
         np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
         self._earlier_s = state["wall_time_s"]
 
-    def save_checkpoint(self, snapshot: dict[str, Any]) -> None:
-        """Write a captured state and the policy that belongs to it."""
-        steps = snapshot["num_timesteps"]
+    def take_snapshot(self) -> None:
+        """Remember the present state and policy, for a stop in the middle of a rollout."""
+        self._snapshot, self._snapshot_policy = self.capture(), self.policy()
+
+    def save_checkpoint(self) -> None:
+        """Write the last snapshot: complete state, and the policy that belongs to it."""
+        assert self._snapshot_policy is not None
+        steps = self._snapshot["num_timesteps"]
         directory = self.run_dir / CHECKPOINT_DIR / f"{steps:012d}"
-        save_state(directory, snapshot)
+        save_state(directory, self._snapshot)
+        self._save_policy(self._snapshot_policy, directory / "policy", steps)
         self.last_checkpoint = steps
         self._write_status("running", steps)
 
@@ -388,10 +398,9 @@ class _RunCallback(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         run = self._run
-        run.snapshot = run.capture()
-        due = run.snapshot["num_timesteps"] - run.last_checkpoint
-        if due >= run.config.checkpoint_interval:
-            run.save_checkpoint(run.snapshot)
+        run.take_snapshot()
+        if self.num_timesteps - run.last_checkpoint >= run.config.checkpoint_interval:
+            run.save_checkpoint()
 
     def _on_step(self) -> bool:
         self._display.update(self.num_timesteps)
