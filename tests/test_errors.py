@@ -74,7 +74,8 @@ def test_parser_raises_instead_of_printing_usage(capsys):
 
 def run_script(code, stdout):
     command = [sys.executable, "-c", f"from aprl.cli import run_cli\n{code}"]
-    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=buffered)
     return done.returncode, done.stderr
 
 
@@ -84,6 +85,21 @@ def test_full_disk_behind_standard_output():
     with open("/dev/full", "w") as full:
         code, stderr = run_script("run_cli(lambda: print('text'))", full)
     assert (code, stderr) == (1, "error: No space left on device\n")
+
+
+def test_error_with_output_that_cannot_be_written_any_more():
+    script = """
+from aprl.errors import ConfigError
+def main():
+    print('text')
+    raise ConfigError('bad value')
+run_cli(main)
+"""
+    read, write = os.pipe()
+    os.close(read)
+    code, stderr = run_script(script, write)
+    os.close(write)
+    assert (code, stderr) == (1, "error: bad value\n")
 
 
 def test_reader_of_the_pipe_goes_away():

@@ -223,14 +223,14 @@ def test_skipped_runs_are_listed_with_reasons(tmp_path, caplog):
 
 
 def test_run_with_a_line_cut_short_counts_without_it(tmp_path):
-    run = make_run(tmp_path / "run", [(40, 60, 0)])
+    run = make_run(tmp_path / "run", [(60, 40, 0)])
     with open(run / "rl/progress.csv", "a") as file:
         file.write("100,100,0")
     assert best_policies(tmp_path).lookup(YSNP, 1, "1").win_rate == WinRate(60, 100)
 
 
 def test_no_finished_runs(tmp_path):
-    with pytest.raises(RunError, match="no finished runs under .*there is no run in it"):
+    with pytest.raises(RunError, match=r"no finished runs under .*there is no run in it"):
         best_policies(tmp_path)
     for i in range(6):
         make_run(tmp_path / f"run{i}", [(1, 1, 1)], status="failed", finished=False)
@@ -290,7 +290,7 @@ def test_run_deleted_before_it_is_stamped(tmp_path, monkeypatch):
 
 
 def test_file_format(tmp_path):
-    make_run(tmp_path / "x/run", [(1, 3, 0)], fingerprints={"embedded": ["abc"], "loaded": None})
+    make_run(tmp_path / "x/run", [(3, 1, 0)], fingerprints={"embedded": ["abc"], "loaded": None})
     make_run(tmp_path / "x/open", [(1, 3, 0)], status="running", finished=False)
     best_policies(tmp_path, episode_window=7)
     text = (tmp_path / CACHE_FILE).read_text()
@@ -346,7 +346,7 @@ def test_unfinished_runs_that_go_on_leave_the_cache_fresh(tmp_path, reads):
 
 
 def change_add(tree):
-    make_run(tree / "new", [(0, 10, 0)])
+    make_run(tree / "new", [(10, 0, 0)])
     return "new/final_model"
 
 
@@ -363,7 +363,7 @@ def change_rename(tree):
 def change_log(tree):
     path = tree / "a/rl/progress.csv"
     before = path.stat()
-    path.write_text(path.read_text().replace("10,6,4,0", "10,0,9,1"))
+    path.write_bytes(path.read_bytes().replace(b"10,4,6,0", b"10,9,0,1"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_size == before.st_size
     return "a/final_model"
@@ -397,9 +397,9 @@ def change_finish(tree):
     ],
 )
 def test_any_change_of_the_runs_is_noticed(tmp_path, reads, change):
-    make_run(tmp_path / "a", [(6, 4, 0)])
+    make_run(tmp_path / "a", [(4, 6, 0)])
     make_run(tmp_path / "b", [(5, 5, 0)])
-    make_run(tmp_path / "open", [(1, 99, 0)], status="running", finished=False)
+    make_run(tmp_path / "open", [(99, 1, 0)], status="running", finished=False)
     assert best_policies(tmp_path).policies[YSNP]["1"]["1"] == "b/final_model"
     reads.clear()
     expected = change(tmp_path)
@@ -454,7 +454,7 @@ def test_entry_that_is_missing_in_one_part_is_computed_anew(tmp_path, reads, par
     ],
 )
 def test_old_or_corrupt_file_is_overwritten_with_a_note(tmp_path, caplog, text, note):
-    make_run(tmp_path / "run", [(1, 9, 0)])
+    make_run(tmp_path / "run", [(9, 1, 0)])
     (tmp_path / CACHE_FILE).write_text(text.replace("VERSION", aprl.__version__))
     best = best_policies(tmp_path)
     assert best.winrates == {YSNP: {"1": {"1": 0.9}}}
@@ -463,7 +463,7 @@ def test_old_or_corrupt_file_is_overwritten_with_a_note(tmp_path, caplog, text, 
 
 
 def test_result_that_cannot_be_written_is_still_returned(tmp_path, caplog):
-    make_run(tmp_path / "run", [(1, 9, 0)])
+    make_run(tmp_path / "run", [(9, 1, 0)])
     (tmp_path / CACHE_FILE).mkdir()  # stands for a directory that is not writable, even to root
     assert best_policies(tmp_path).winrates == {YSNP: {"1": {"1": 0.9}}}
     assert "the result is not cached" in caplog.text
@@ -535,7 +535,7 @@ def test_lookup_by_exact_key_then_place_then_fingerprint(tmp_path, monkeypatch, 
 
     def run(name, wins, path, hash_):
         known = {"embedded": [hash_], "loaded": None}
-        rollouts = [(10 - wins, wins, 0)]
+        rollouts = [(wins, 10 - wins, 0)]
         make_run(tmp_path / "t" / name, rollouts, embedded=[("ppo", path)], fingerprints=known)
 
     run("relative", 5, "victims/v", "aa")
@@ -572,12 +572,12 @@ def test_lookup_of_what_is_not_there(tmp_path):
 
 
 def test_frame(tmp_path):
-    make_run(tmp_path / "b", [(1, 8, 1)], embedded=[("zoo", "2")])
+    make_run(tmp_path / "b", [(8, 1, 1)], embedded=[("zoo", "2")])
     make_run(tmp_path / "a", [(5, 5, 0)])
     frame = best_policies(tmp_path).to_frame()
     low, high = wilson_interval(8, 10)
-    assert frame.columns.tolist() == (
-        "env_name embed_index embed_path policy win_rate low high wins losses ties games".split()
+    assert " ".join(frame.columns) == (
+        "env_name embed_index embed_path policy win_rate low high wins losses ties games"
     )
     assert frame.to_numpy().tolist()[1] == [
         *(YSNP, 1, "2", "b/final_model", 0.8),
@@ -592,8 +592,8 @@ def test_frame(tmp_path):
 
 def test_command_prints_a_table_per_directory_and_skipped_runs(tmp_path, capsys, caplog):
     first, second = tmp_path / "first", tmp_path / "second"
-    make_run(first / "with_a_long_name" / ("x" * 150), [(188, 212, 0)])
-    make_run(second / "[red]run", [(1, 3, 1)], env_name=SUMO, embed_index=0)
+    make_run(first / "with_a_long_name" / ("x" * 150), [(212, 188, 0)])
+    make_run(second / "[red]run", [(3, 1, 1)], env_name=SUMO, embed_index=0)
     make_run(second / "open", [], status="interrupted", finished=False)
     bad = make_run(second / "bad", [])
     (bad / "config.json").write_text("{")

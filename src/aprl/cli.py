@@ -38,13 +38,12 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
         code = _fail(str(error))
     except BrokenPipeError:
         code = 141
-        _drop_unwritable_output()
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         code = _fail(f"{where}{error.strerror}" if error.strerror else str(error))
-        _drop_unwritable_output()
     except KeyboardInterrupt:
         code = 130
+    _drop_unwritable_output()
     sys.exit(code)
 
 

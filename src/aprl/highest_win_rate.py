@@ -404,7 +404,10 @@ def _read_cache(run_dir: Path, episode_window: int, stamps: dict[str, str]) -> B
     try:
         cached = _from_document(run_dir, document)
         found = {name: entry["stamp"] for name, entry in document["computed_from"].items()}
-        complete = all(best.win_rate.games > 0 for best in cached)
+        keys = [_triples(document[part]) for part in _NESTED]
+        complete = all(best.win_rate.games > 0 for best in cached) and keys.count(keys[0]) == len(
+            _NESTED
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         complete = False
     if not complete:
@@ -414,6 +417,15 @@ def _read_cache(run_dir: Path, episode_window: int, stamps: dict[str, str]) -> B
         logger.info("runs under %s have changed since %s was written", run_dir, path.name)
         return None
     return cached
+
+
+def _triples(nested: dict[str, dict[str, dict[str, Any]]]) -> set[tuple[str, str, str]]:
+    return {
+        (env_name, index, path)
+        for env_name, by_index in nested.items()
+        for index, by_path in by_index.items()
+        for path in by_path
+    }
 
 
 def _nothing_found(run_dir: Path, skipped: dict[str, str]) -> str:
@@ -448,6 +460,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.width = 10_000  # whole paths, on one line each
     for run_dir in arguments.run_dir:
         best = _best_policies(run_dir, arguments.episode_window, arguments.refresh)
+        console.print(Text(str(run_dir)))
         console.print(_table(best))
         for path, reason in best.skipped:
             console.print(Text(f"skipped {path}: {reason}"))
@@ -455,7 +468,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _table(best: BestPolicies) -> Table:
-    table = Table(title=Text(str(best.run_dir)), title_justify="left")
+    table = Table()
     for heading in ("game", "embedded", "against", "best policy", "wins [95 %] (of games)", "ties"):
         table.add_column(heading, overflow="fold")
     for entry in best:

@@ -27,6 +27,7 @@ class TrainConfig:
     num_threads: int = 0  # of the physics; 0: every logical CPU
     total_timesteps: int = 1_000_000  # environment steps of the whole run
     max_episode_steps: int | None = None  # None: the game's default limit
+    aside: float = 0.0  # training aid: fraction of episodes with the embedded agent out of the way
     end_when_down: bool = False  # training aid: the learner's episode ends, lost, when it is down
 
     embed_index: int | None = None  # the embedded agent's index; None: the game's victim
@@ -91,6 +92,7 @@ class TrainConfig:
         if self.env_name.startswith("multicomp/"):
             options["num_threads"] = self.num_threads
             options["end_when_down"] = self.agent_idx if self.end_when_down else None
+            options["aside"] = (self.resolved_embed_index, self.aside) if self.aside else None
         return options
 
     def resolve(self) -> "TrainConfig":
@@ -138,6 +140,8 @@ class TrainConfig:
             require_at_least(name, getattr(self, name), 0)
         if self.max_episode_steps is not None:
             require_at_least("max_episode_steps", self.max_episode_steps, 1)
+        if not isinstance(self.aside, int | float) or not 0 <= self.aside <= 1:
+            raise ConfigError(f"aside must be in [0, 1], got {self.aside!r}")
         if self.embed_index not in (0, 1):
             raise ConfigError(f"embed_index must be 0 or 1, got {self.embed_index!r}")
         if self.rl_algo not in ALGORITHMS:

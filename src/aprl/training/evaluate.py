@@ -1,6 +1,6 @@
 """Match-ups of the trained policy, before and after: the table that a defence is judged by."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,7 @@ def evaluate(config: TrainConfig, policy_type: str, policy_path: str | Path) -> 
     scores = {}
     for opponent in opponents_of(config):
         num_envs = min(EVALUATION_ENVS, config.eval_episodes)
-        options = {**config.env_options(), "end_when_down": None}
-        if not config.env_name.startswith("multicomp/"):
-            options.pop("end_when_down")
+        options = replace(config, end_when_down=False, aside=0.0).env_options()
         venv = make_vec(config.env_name, num_envs, seeds[0], **options)
         sides: list[Policy] = []
         for index in range(2):

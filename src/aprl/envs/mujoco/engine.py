@@ -13,6 +13,7 @@ from aprl.envs.mujoco.scene import NUM_AGENTS, PhysicsProfile, build_model
 from aprl.envs.mujoco.simulation import BatchSimulation
 from aprl.errors import ConfigError
 
+ASIDE = (-3.0, 3.0)  # metres along y
 RESET_NOISE = 0.1  # half-width of the uniform qpos noise, and std of the qvel noise
 
 
@@ -28,6 +29,8 @@ class MujocoGame(VecMultiEnv):
         max_episode_steps: ends episodes as truncated ties; None leaves only the game's own limit.
         end_when_down: a training aid, not the game: an episode also ends, lost, when this agent is
             down (`agent_done`), since nobody learns much from lying on the floor.
+        aside: a training aid, not the game: (agent, fraction of the episodes) that start with this
+            agent `ASIDE` metres off the middle line, out of the other's way.
 
     Attributes:
         unstable_games: episodes ended as ties so far because physics or actions were not finite.
@@ -42,6 +45,7 @@ class MujocoGame(VecMultiEnv):
         num_threads: int = 0,
         max_episode_steps: int | None = None,
         end_when_down: int | None = None,
+        aside: tuple[int, float] | None = None,
     ) -> None:
         require_positive(num_envs=num_envs)
         if max_episode_steps is not None:
@@ -52,6 +56,7 @@ class MujocoGame(VecMultiEnv):
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps
         self.end_when_down = end_when_down
+        self.aside = aside
         body = rules.scene.body
         observation = spaces.Box(-np.inf, np.inf, (self.rules.observation_dim,), np.float32)
         action = spaces.Box(-body.control_limit, body.control_limit, (body.nu,), np.float32)
@@ -79,6 +84,8 @@ class MujocoGame(VecMultiEnv):
             rng = self._rngs[env]
             qpos[row] = model.qpos0 + rng.uniform(-RESET_NOISE, RESET_NOISE, model.nq)
             qvel[row] = RESET_NOISE * rng.standard_normal(model.nv)
+            if self.aside is not None and rng.random() < self.aside[1]:
+                qpos[row, self.rules.agents[self.aside[0]].qpos.start + 1] += rng.choice(ASIDE)
         self.sim.reset(env_ids, qpos, qvel)
 
     def step(self, actions: Sequence[np.ndarray]) -> Step:
