@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.logger import KVWriter
@@ -57,7 +58,7 @@ class CsvLog(KVWriter):
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
         """Add a row."""
-        row = {name: str(value) for name, value in sorted(key_values.items())}
+        row = {name: _text(value) for name, value in sorted(key_values.items())}
         new = [name for name in row if name not in self._columns]
         if new:
             self._columns += new
@@ -76,6 +77,11 @@ class CsvLog(KVWriter):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _text(value: Any) -> str:
+    """The same text for a NumPy scalar and for the Python number it becomes in a checkpoint."""
+    return str(value.item() if isinstance(value, np.generic) else value)
 
 
 class ProgressDisplay:

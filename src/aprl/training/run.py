@@ -144,7 +144,10 @@ class TrainingRun:
             )
         )
         if state is not None:
-            self.learner.logger.name_to_value.update(state["pending_log"])
+            for name, value in state["pending_log"].items():
+                self.learner.logger.record(name, value)
+        # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
+        self._random_state = _global_random_state() if state is None else state["random_state"]
 
     def _build(self) -> None:
         config = self.config
@@ -233,6 +236,7 @@ class TrainingRun:
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
         self._write_status("running")
+        _set_global_random_state(self._random_state)
         try:
             with self._listening():
                 learner.learn(
@@ -326,7 +330,6 @@ class TrainingRun:
         """Everything needed to continue exactly, copied; valid between two updates."""
         learner = self.learner
         optimizer = learner.policy.optimizer.state_dict()
-        kind, keys, *position = np.random.get_state()  # noqa: NPY002 - SB3 shuffles with it
         state = {
             "num_timesteps": learner.num_timesteps,
             "n_updates": learner._n_updates,
@@ -338,9 +341,8 @@ class TrainingRun:
             "last_obs": learner._last_obs,
             "last_episode_starts": learner._last_episode_starts,
             "episode_infos": list(learner.ep_info_buffer or []),
-            "pending_log": {k: float(v) for k, v in learner.logger.name_to_value.items()},
-            "torch_rng": torch.get_rng_state(),
-            "numpy_rng": {"kind": kind, "keys": keys, "position": position},
+            "pending_log": dict(learner.logger.name_to_value),
+            "random_state": _global_random_state(),
             "game": self.game.state_dict(),
             "shaping": None if self.shaping is None else self.shaping.state_dict(),
             "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
@@ -368,9 +370,6 @@ class TrainingRun:
             self.shaping.load_state_dict(state["shaping"])
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
-        torch.set_rng_state(state["torch_rng"])
-        saved = state["numpy_rng"]
-        np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
         self._earlier_s = state["wall_time_s"]
 
     def take_snapshot(self) -> None:
@@ -386,6 +385,20 @@ class TrainingRun:
         self._save_policy(self._snapshot_policy, directory / "policy", steps)
         self.last_checkpoint = steps
         self._write_status("running", steps)
+
+
+def _global_random_state() -> dict[str, Any]:
+    kind, keys, *position = np.random.get_state()  # noqa: NPY002 - SB3 shuffles with it
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": {"kind": kind, "keys": keys, "position": position},
+    }
+
+
+def _set_global_random_state(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["torch"])
+    saved = state["numpy"]
+    np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
 
 
 class _RunCallback(BaseCallback):
