@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from aprl.envs import make_vec
+from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
+
 
 @pytest.fixture(scope="session")
 def shared_dir():
@@ -17,3 +20,11 @@ def shared_dir():
     if not path.is_dir():
         pytest.skip(f"no reference data at {path}")
     return path
+
+
+@pytest.fixture
+def rps_policy(tmp_path):
+    """Directory of a saved policy for rock-paper-scissors."""
+    space = make_vec("aprl/RockPaperScissors-v0", 1).observation_spaces[0]
+    policy = MlpPolicy(ActorCriticMlp(3, 3, discrete=True), space, space)
+    return save_policy(policy, tmp_path / "rps_policy", {})

@@ -15,7 +15,7 @@ with warnings.catch_warnings():
     from sacred.observers import FileStorageObserver
 
 from aprl.cli import run_cli
-from aprl.errors import AprlError
+from aprl.errors import AprlError, ConfigError
 from aprl.files import require_writable_directory
 from aprl.training.run import Interrupted
 
@@ -62,6 +62,12 @@ def as_plain(value: Any) -> Any:
     return value
 
 
+def _given(argv: Sequence[str], name: str) -> str | None:
+    """The value of the last `name=value` on the command line, as text."""
+    values = [a.split("=", 1)[1].strip("'\"") for a in argv if a.startswith(f"{name}=")]
+    return values[-1] if values else None
+
+
 def command_line(experiment: Experiment, default_root: str, argv: Sequence[str]) -> None:
     """Run an experiment's command line and exit.
 
@@ -75,8 +81,10 @@ def command_line(experiment: Experiment, default_root: str, argv: Sequence[str])
     """
 
     def run() -> int:
-        roots = [a.split("=", 1)[1] for a in argv if a.startswith("root_dir=")]
-        root = Path((roots or [default_root])[-1].strip("'\""))
+        root = Path(_given(argv, "root_dir") or default_root)
+        seed = _given(argv, "seed")
+        if seed is not None and not seed.isdigit():  # Sacred would fail on it with a stack trace
+            raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
         runs_something = not any(
             a in ("-h", "--help", "help") or a.startswith("print_") for a in argv
         )

@@ -22,11 +22,12 @@ LEARN_TO_RUN: dict[str, Any] = {
     "end_when_down": True,
     "batch_size": 8192,
     "learning_rate": 3e-4,
-    "rl_args": {"nminibatches": 16, "n_epochs": 8, "target_kl": 0.03, "log_std_init": -0.7},
+    # An ant is light and strong: with more noise than this it only tumbles.
+    "rl_args": {"nminibatches": 16, "n_epochs": 8, "target_kl": 0.04, "log_std_init": -2.0},
     "rew_shape_params": {
         "weights": {
-            "dense": {"reward_forward": 1.0, "reward_ctrl": -0.1},
-            "sparse": {"reward_remaining": 0.02},
+            "dense": {"reward_forward": 2.0, "reward_ctrl": -0.1, "reward_survive": 0.05},
+            "sparse": {"reward_remaining": 0.1},
         }
     },
 }
@@ -42,13 +43,17 @@ FINETUNE_SPARSE: dict[str, Any] = {
     "rl_args": {"ent_coef": 0.0, "nminibatches": 16, "noptepochs": 8, "target_kl": 0.03},
 }
 
+# The victim learns on as it learned to run, now with the adversary in its way.
 FINETUNE_DEFENCE: dict[str, Any] = {
-    **FINETUNE_SPARSE,
+    **LEARN_TO_RUN,
     "exp_name": "finetune_defence",
+    "env_name": ANT_GAME,
     "load_policy": {"type": "ppo", "path": ANT_VICTIM},
+    "normalize_observations": False,
     "adversaries": "data/adversaries",
     "normal_opponent": {"type": "ppo", "path": ANT_NORMAL_OPPONENT},
-    "eval_episodes": 500,
+    "total_timesteps": 1_300_000,
+    "eval_episodes": 1000,
 }
 
 # In Run to Goal nobody wins by standing in the way: the adversary starts from a runner.
@@ -74,7 +79,7 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
         "embed_index": 1,
         "embed_type": "zero",
         "embed_path": "none",
-        "total_timesteps": 3_000_000,
+        "total_timesteps": 1_300_000,
     },
     # Give it last: a smoke test of whatever was named before it, in about a minute.
     "quick": {

@@ -3,13 +3,19 @@
 The two sides differ by a half turn of the world about the vertical axis. Turned with it, a player
 sees its own joints unchanged, and x, y of everything else with opposite signs. That is a signed
 permutation of the observation, which is folded into the weights: the result is an ordinary policy.
+
+`python -m aprl.policies.mirror SOURCE TARGET` does it to a saved policy.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
+from aprl.cli import ArgumentParser, run_cli
 from aprl.errors import PolicyError
 from aprl.policies.network import ActorCriticMlp, MlpPolicy
+from aprl.policies.store import load_saved, read_header, save_policy
 
 _OBS_DIM = 122  # own qpos 0:15, qvel 15:29, contact forces 29:107, other's qpos 107:122
 _QUATERNION = ((3, 1.0), (2, 1.0), (1, -1.0), (0, -1.0))  # (w, x, y, z) -> (z, y, -x, -w)
@@ -64,3 +70,28 @@ def other_side(policy: MlpPolicy) -> MlpPolicy:
         assert isinstance(mine.weight, torch.Tensor) and isinstance(theirs.weight, torch.Tensor)
         mine.weight[:, source] = signs * theirs.weight
     return MlpPolicy(new, policy.observation_space, policy.action_space)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the half turn of a saved ant policy."""
+    parser = ArgumentParser(prog="python -m aprl.policies.mirror", description=main.__doc__)
+    parser.add_argument("source", help="directory of an ant's policy")
+    parser.add_argument("target", help="directory to write")
+    args = parser.parse_args(argv)
+    policy = load_saved(args.source)
+    if not isinstance(policy, MlpPolicy):
+        raise PolicyError(f"{args.source} is no MLP policy")
+    provenance = read_header(args.source)["provenance"]
+    index = provenance.get("agent_index")
+    turned = {
+        **provenance,
+        "agent_index": None if index is None else 1 - index,
+        "half_turn_of": provenance.get("run"),
+    }
+    save_policy(other_side(policy), args.target, turned)
+    print(f"wrote {args.target}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_cli(main)
