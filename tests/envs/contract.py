@@ -162,7 +162,7 @@ def check_steps(make: MakeEnv, steps: int, num_envs: int) -> None:
             assert {"reward_move", "reward_remaining"} <= agent_terms.keys()
             for name, values in agent_terms.items():
                 assert values.shape == (num_envs,), name
-                assert values.dtype == np.float64, name
+                assert values.dtype in (np.float64, np.bool_), name
         returns += rewards
         lengths += 1
         for i, (done, info) in enumerate(zip(dones, infos, strict=True)):

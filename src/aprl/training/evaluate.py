@@ -13,6 +13,7 @@ from aprl.policies.loader import load_policy
 from aprl.scoring import Score, play_games
 from aprl.stats import WinRate, disjoint
 from aprl.training.config import TrainConfig
+from aprl.training.records import ProgressDisplay
 
 EVALUATION_ENVS = 64
 _EVALUATION_STREAM = 1  # spawn key that keeps these games apart from the training games
@@ -70,7 +71,18 @@ def evaluate(config: TrainConfig, policy_type: str, policy_path: str | Path) -> 
                     zoo_dir=config.zoo_dir,
                 )
             )
-        scores[opponent.role] = play_games(venv, sides, episodes=config.eval_episodes)
+        display = ProgressDisplay(
+            config.eval_episodes,
+            enabled=config.progress,
+            verb=f"scoring against {opponent.role}",
+            unit="games",
+        )
+        try:
+            scores[opponent.role] = play_games(
+                venv, sides, config.eval_episodes, on_progress=display.update
+            )
+        finally:
+            display.close()
         venv.close()
     return scores
 

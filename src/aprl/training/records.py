@@ -110,6 +110,7 @@ class ProgressDisplay:
         self._interval, self._last = interval, self._started
         self._status = ""
         self._unit = unit
+        self._verb = verb
         self._enabled = enabled
         self._bar: Progress | None = None
         if enabled and sys.stderr.isatty():
@@ -137,7 +138,8 @@ class ProgressDisplay:
             self._last = now
             left = max(0.0, (self._total - steps) / max(rate, 1e-9))
             print(
-                f"{steps:,}/{self._total:,} {self._unit}  {text}  {left / 60:.1f} min left",
+                f"{self._verb}: {steps:,}/{self._total:,} {self._unit}  {text}  "
+                f"{left / 60:.1f} min left",
                 file=sys.stderr,
                 flush=True,
             )

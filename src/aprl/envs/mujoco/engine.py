@@ -197,6 +197,7 @@ class MujocoGame(VecMultiEnv):
         return {
             "simulator": self.sim.copy_state(slice(None)),
             "episodes": self._episodes.state_dict(),
+            "terms": [dict(terms) for terms in self._terms],
             "rngs": [rng.bit_generator.state for rng in self._rngs],
             "unstable_games": self.unstable_games,
         }
@@ -205,6 +206,7 @@ class MujocoGame(VecMultiEnv):
         """See `VecMultiEnv.load_state_dict`."""
         self.sim.restore_state(self._all, state["simulator"])
         self._episodes.load_state_dict(state["episodes"])
+        self._terms = tuple(state["terms"])
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
         self.unstable_games = state["unstable_games"]

@@ -1,0 +1,116 @@
+"""The main job on a tiny game: find the adversary late, defend, compare before and after."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from aprl.configs.train import NAMED_CONFIGS
+from aprl.envs import make_vec
+from aprl.errors import ConfigError, RunError
+from aprl.files import read_json
+from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
+from aprl.stats import disjoint
+from aprl.train import newest_unfinished, train
+from aprl.training.config import TrainConfig
+from aprl.training.evaluate import opponent_wins
+
+SMALL = {
+    "env_name": "aprl/RockPaperScissors-v0",
+    "num_env": 8,
+    "batch_size": 512,
+    "learning_rate": 1e-2,
+    "total_timesteps": 8192,
+    "progress": False,
+}
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory):
+    """A victim that plays rock, and a tree of runs with an adversary trained against it."""
+    root = tmp_path_factory.mktemp("arena")
+    space = make_vec("aprl/RockPaperScissors-v0", 1).action_spaces[0]
+    network = ActorCriticMlp(3, 3, discrete=True)
+    network.policy_tower[-1].bias.data[:] = network.policy_tower[-1].bias.new_tensor([4.0, 0, 0])
+    victim = save_policy(MlpPolicy(network, space, space), root / "victim", {})
+    train(
+        TrainConfig(**SMALL, root_dir=str(root / "tree"), embed_type="ppo", embed_path=str(victim))
+    )
+    return root
+
+
+def defence(root, arena, **changes):
+    return TrainConfig(
+        **{
+            **SMALL,
+            "root_dir": str(root / "hardened"),
+            "load_policy": {"type": "ppo", "path": str(arena / "victim")},
+            "normalize_observations": False,
+            "adversaries": str(arena / "tree"),
+            "normal_opponent": {"type": "constant", "path": "2"},
+            "eval_episodes": 64,
+            **changes,
+        }
+    )
+
+
+def test_defence_finds_the_adversary_and_lowers_its_win_rate(arena, tmp_path):
+    config = defence(tmp_path, arena)
+    result = train(config)
+    assert result.before is not None
+    assert set(result.before) == set(result.after) == {"adversary", "normal opponent"}
+    resolved = TrainConfig.from_dict(
+        {k: v for k, v in read_json(result.run_dir / "config.json").items() if k != "fingerprints"}
+    )
+    assert resolved.embed_index == 1 and resolved.agent_idx == 0
+    early, late = (opponent_wins(resolved, s["adversary"]) for s in (result.before, result.after))
+    assert early.games == late.games == 64
+    assert early.rate > 0.9 and late.rate < 0.1 and disjoint(early, late)
+    saved = read_json(result.run_dir / "evaluation.json")
+    assert saved["before"]["adversary"]["win1"] == early.wins
+    assert saved["after"]["adversary"]["interval1"] == list(late.interval)
+
+
+def test_adversary_is_found_after_tree_and_victim_moved(arena, tmp_path):
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(arena, moved)
+    result = train(defence(tmp_path, moved, total_timesteps=512, eval_episodes=0))
+    embedded = read_json(result.run_dir / "config.json")["embed_paths"]
+    assert embedded[0].startswith(str(moved))
+    assert result.before is None and result.after == {}
+
+
+def test_victim_without_an_adversary(arena, tmp_path):
+    space = make_vec("aprl/RockPaperScissors-v0", 1).action_spaces[0]
+    other = MlpPolicy(ActorCriticMlp(3, 3, discrete=True), space, space)
+    path = save_policy(other, tmp_path / "stranger", {})
+    with pytest.raises(RunError, match="stranger"):
+        train(defence(tmp_path, arena, load_policy={"type": "ppo", "path": str(path)}))
+    with pytest.raises(ConfigError, match="load_policy"):
+        train(defence(tmp_path, arena, load_policy={}))
+    assert not (tmp_path / "hardened").exists()
+
+
+def test_fine_tuning_with_learning_rate_zero_changes_nothing(arena, tmp_path):
+    result = train(defence(tmp_path, arena, learning_rate=0.0, total_timesteps=512))
+    assert result.before == result.after
+
+
+def test_newest_unfinished_run(tmp_path):
+    for name, finished in (("20260101_000000-x", False), ("20260102_000000-x", True)):
+        (tmp_path / name / "checkpoint").mkdir(parents=True)
+        if finished:
+            (tmp_path / name / "final_model").mkdir()
+    assert newest_unfinished(str(tmp_path), "x").name == "20260101_000000-x"
+    with pytest.raises(RunError, match="'y'"):
+        newest_unfinished(str(tmp_path), "y")
+
+
+@pytest.mark.parametrize("name", NAMED_CONFIGS)
+def test_named_configs_are_complete(name):
+    config = replace(TrainConfig(), **NAMED_CONFIGS[name]).resolve()
+    assert config == config.resolve()
+
+
+def test_both_spellings_are_one_config():
+    assert NAMED_CONFIGS["finetune_defence"] == NAMED_CONFIGS["finetune_defense"]
