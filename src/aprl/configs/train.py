@@ -53,7 +53,7 @@ FINETUNE_DEFENCE: dict[str, Any] = {
     "adversaries": "data/adversaries",
     "normal_opponent": {"type": "ppo", "path": ANT_NORMAL_OPPONENT},
     "total_timesteps": 1_300_000,
-    "eval_episodes": 1000,
+    "eval_episodes": 500,
 }
 
 # In Run to Goal nobody wins by standing in the way: the adversary starts from a runner.
