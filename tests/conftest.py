@@ -4,9 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from aprl.envs import make_vec
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
+
+# Networks in tests are tiny: a second thread gains nothing, and on a busy machine PyTorch's threads
+# wait for each other, which makes a test five times slower.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

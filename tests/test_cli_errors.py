@@ -85,9 +85,10 @@ def test_absent_zoo_says_how_to_import(fails):
     assert "aprl.policies.import_zoo" in line and "data/agent_zoo" in line
 
 
-def test_policy_of_the_wrong_game(fails, rps_policy):
+def test_policy_of_the_wrong_game(fails, tmp_path, rps_policy):
     line = fails(TRAIN, ANTS, "embed_type=ppo", f"embed_path={rps_policy}", "num_env=2")
     assert "122" in line and "RunToGoalAnts" in line
+    assert not list(tmp_path.glob("data/baselines/*")), "a run that never began was left behind"
 
 
 def test_adversaries_without_finished_runs(fails, tmp_path, rps_policy):
@@ -137,6 +138,27 @@ def test_unknown_entry_names_near_ones(fails):
     assert "num_env" in fails(SCORE, RPS, "num_envs=3")
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("env_name=None", "env_name=5", "load_policy=5", "normal_opponent=None"),
+        *("rl_args=3", "rl_args.n_epochs=0", "rl_args.gamma=x", "rew_shape_params=3"),
+        *("embed_types=zoo", "normalize=maybe", "progress=1", "learning_rate=fast", "seed=1.5"),
+    ],
+)
+def test_values_of_the_wrong_type(fails, entry):
+    name = entry.split("=")[0].split(".")[-1]
+    line = fails(TRAIN, RPS, "embed_type=zero", "embed_paths=None", entry)
+    assert ("env id" if entry == "env_name=5" else name) in line
+
+
+def test_unknown_named_config_names_near_ones(fails):
+    line = fails(TRAIN, "finetune_defens")
+    assert line.startswith("error: unknown named config 'finetune_defens'")
+    assert "'finetune_defence'" in line and "'finetune_defense'" in line
+
+
 def test_resume_of_nothing(fails):
     assert "nowhere" in fails(TRAIN, "resume=nowhere")
+    assert "5/config.json" in fails(TRAIN, "resume=5")
     assert "no unfinished run" in fails(TRAIN, "resume=True")

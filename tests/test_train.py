@@ -1,6 +1,11 @@
 """The main job on a tiny game: find the adversary late, defend, compare before and after."""
 
+import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -8,10 +13,11 @@ import pytest
 from aprl.configs.train import NAMED_CONFIGS
 from aprl.envs import make_vec
 from aprl.errors import ConfigError, RunError
+from aprl.experiment import command_line
 from aprl.files import read_json
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
 from aprl.stats import disjoint
-from aprl.train import newest_unfinished, train
+from aprl.train import newest_unfinished, resume, train, train_experiment
 from aprl.training.config import TrainConfig
 from aprl.training.evaluate import opponent_wins
 
@@ -96,12 +102,73 @@ def test_fine_tuning_with_learning_rate_zero_changes_nothing(arena, tmp_path):
     assert result.before == result.after
 
 
+def test_resumed_defence_gives_the_same_table(arena, tmp_path):
+    changes = {"total_timesteps": 1536, "checkpoint_interval": 512}
+    whole = train(defence(tmp_path, arena, **changes))
+    stopped = tmp_path / "stopped"
+    shutil.copytree(whole.run_dir, stopped)
+    shutil.rmtree(stopped / "final_model")
+    shutil.rmtree(stopped / "checkpoint" / f"{1024:012d}")
+    table = read_json(stopped / "evaluation.json")
+    (stopped / "evaluation.json").write_text(json.dumps({"before": table["before"]}))
+    assert resume(stopped).after == whole.after
+    assert read_json(stopped / "evaluation.json") == table
+
+
+def test_command_line_stops_on_sigterm_and_goes_on_with_resume(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    settings = {**SMALL, "embed_type": "zero", "batch_size": 64, "checkpoint_interval": 64}
+    entries = [f"{k}={v}" for k, v in {**settings, "exp_name": "job"}.items()]
+    command = [sys.executable, "-m", "aprl.train", "with", *entries, "total_timesteps=1000000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("data/baselines/*-job/checkpoint/[0-9]*/state.json")):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGTERM and out == ""
+    (run,) = tmp_path.glob("data/baselines/*-job")
+    assert err.count("\n") == 1 and f"stopped by SIGTERM at {_steps(run):,} steps" in err
+    assert f"resume=data/baselines/{run.name}" in err
+    status = read_json(run / "status.json")
+    assert status["status"] == "interrupted" and status["num_timesteps"] == _steps(run) > 0
+
+    config = read_json(run / "config.json")
+    (run / "config.json").write_text(json.dumps({**config, "total_timesteps": _steps(run) + 64}))
+    observers = list(train_experiment.observers)
+    try:
+        with pytest.raises(SystemExit) as end:
+            argv = ["train", "with", "resume=True", "exp_name=job"]
+            command_line(train_experiment, "data/baselines", argv)
+    finally:
+        train_experiment.observers[:] = observers
+    assert end.value.code == 0
+    assert f"policy: data/baselines/{run.name}/final_model" in capfd.readouterr().out
+    assert read_json(run / "status.json")["status"] == "completed"
+
+
+def _steps(run):
+    """Steps of the newest checkpoint."""
+    return max(int(path.name) for path in (run / "checkpoint").iterdir())
+
+
 def test_newest_unfinished_run(tmp_path):
     for name, finished in (("20260101_000000-x", False), ("20260102_000000-x", True)):
         (tmp_path / name / "checkpoint").mkdir(parents=True)
         if finished:
             (tmp_path / name / "final_model").mkdir()
+    # Other experiments, whose names begin or end alike.
+    for name in ("20260103_000000-x_long", "20260103_000000-x-long", "20260103_000000-a-x"):
+        (tmp_path / name / "checkpoint").mkdir(parents=True)
     assert newest_unfinished(str(tmp_path), "x").name == "20260101_000000-x"
+    (tmp_path / "20260101_000000-x-2" / "checkpoint").mkdir(parents=True)
+    assert newest_unfinished(str(tmp_path), "x").name == "20260101_000000-x-2"
+    assert newest_unfinished(str(tmp_path), "a/x".replace("/", "-")).name == "20260103_000000-a-x"
     with pytest.raises(RunError, match="'y'"):
         newest_unfinished(str(tmp_path), "y")
 

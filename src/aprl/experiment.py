@@ -14,8 +14,10 @@ with warnings.catch_warnings():
     from sacred import SETTINGS, Experiment
     from sacred.observers import FileStorageObserver
 
+from rich.console import Console
+
 from aprl.cli import run_cli
-from aprl.errors import AprlError, ConfigError
+from aprl.errors import AprlError, ConfigError, unknown_name
 from aprl.files import require_writable_directory
 from aprl.training.run import Interrupted
 
@@ -53,6 +55,11 @@ def user_errors() -> Iterator[None]:
         raise _UserExit(error) from error
 
 
+def output() -> Console:
+    """Standard output for tables; wide where no terminal limits it, as in a log file."""
+    return Console(width=None if sys.stdout.isatty() else 120)
+
+
 def as_plain(value: Any) -> Any:
     """Copy Sacred's read-only containers into plain dicts and lists."""
     if isinstance(value, Mapping):
@@ -66,6 +73,15 @@ def _given(argv: Sequence[str], name: str) -> str | None:
     """The value of the last `name=value` on the command line, as text."""
     values = [a.split("=", 1)[1].strip("'\"") for a in argv if a.startswith(f"{name}=")]
     return values[-1] if values else None
+
+
+def _check_named_configs(experiment: Experiment, argv: Sequence[str]) -> None:
+    """Refuse names after `with` that Sacred does not know, as its own message has no near ones."""
+    updates = argv[argv.index("with") + 1 :] if "with" in argv else ()
+    for name in updates:
+        named = "=" not in name and not name.startswith("-") and not Path(name).exists()
+        if named and name not in experiment.named_configs:
+            raise unknown_name("named config", name, experiment.named_configs)
 
 
 def command_line(experiment: Experiment, default_root: str, argv: Sequence[str]) -> None:
@@ -85,6 +101,7 @@ def command_line(experiment: Experiment, default_root: str, argv: Sequence[str])
         seed = _given(argv, "seed")
         if seed is not None and not seed.isdigit():  # Sacred would fail on it with a stack trace
             raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
+        _check_named_configs(experiment, argv)
         runs_something = not any(
             a in ("-h", "--help", "help") or a.startswith("print_") for a in argv
         )

@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from aprl.configs.checks import check_entries, require_at_least
+from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.envs import check_env_id, make_vec
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, user_errors
+from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
 from aprl.policies.loader import load_policy, resolve_policy_directory
 from aprl.policies.store import read_header
 from aprl.scoring import Score, play_games
@@ -81,6 +80,7 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
     Raises:
         AprlError: bad input.
     """
+    config = with_types(config)
     config.check()
     env_seed, *agent_seeds = np.random.SeedSequence(config.seed).spawn(3)
     num_env = config.num_env if config.episodes is None else min(config.num_env, config.episodes)
@@ -130,7 +130,7 @@ def _run(_config: dict[str, Any]) -> dict[str, Any]:
     with user_errors():
         values = as_plain(_config)
         check_entries(ScoreConfig, values)
-        config = ScoreConfig(**values)
+        config = with_types(ScoreConfig(**values))
         enabled = config.progress and config.episodes is not None
         display = ProgressDisplay(
             config.episodes or 1, enabled=enabled, verb="scoring", unit="games"
@@ -139,7 +139,7 @@ def _run(_config: dict[str, Any]) -> dict[str, Any]:
             result = score(config, on_progress=display.update)
         finally:
             display.close()
-        Console().print(score_table(config, result))
+        output().print(score_table(config, result))
         return result.to_dict()
 
 

@@ -3,6 +3,7 @@
 `train` is the function behind the command; it takes a `TrainConfig` and knows nothing of Sacred.
 """
 
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 from rich.console import Console
 
+from aprl.configs.checks import with_types
 from aprl.configs.train import NAMED_CONFIGS
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, RunError
-from aprl.experiment import as_plain, command_line, new_experiment, user_errors
+from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
 from aprl.files import read_json, write_json
 from aprl.highest_win_rate import best_policies
 from aprl.policies.loader import resolve_policy_directory
@@ -59,12 +61,13 @@ def embed_best_adversary(config: TrainConfig) -> TrainConfig:
         ConfigError: no victim is loaded.
         RunError: no such tree, or it holds no adversary for this victim.
     """
+    config = with_types(config)
     assert config.adversaries is not None
     kind, path = config.load_policy.get("type") or "ppo", config.load_policy.get("path")
     if path is None:
         raise ConfigError("adversaries needs a victim to defend: set load_policy.type and .path")
     victim = victim_index(config.env_name)
-    directory = resolve_policy_directory(kind, path, config.env_name, victim, config.zoo_dir)
+    directory = resolve_policy_directory(kind, str(path), config.env_name, victim, config.zoo_dir)
     best = best_policies(config.adversaries).lookup(
         config.env_name,
         victim,
@@ -131,10 +134,14 @@ def newest_unfinished(root_dir: str, exp_name: str) -> Path:
     Raises:
         RunError: there is none.
     """
+    # As `new_run_dir` makes them; another experiment's name may begin like this one's.
+    made = re.compile(rf"\d{{8}}_\d{{6}}-{re.escape(exp_name.replace('/', '_'))}(-\d+)?")
     candidates = [
         run
-        for run in Path(root_dir).glob(f"*-{exp_name.replace('/', '_')}*")
-        if (run / CHECKPOINT_DIR).is_dir() and not (run / FINAL_MODEL_DIR).exists()
+        for run in Path(root_dir).glob("*")
+        if made.fullmatch(run.name)
+        and (run / CHECKPOINT_DIR).is_dir()
+        and not (run / FINAL_MODEL_DIR).exists()
     ]
     if not candidates:
         raise RunError(f"no unfinished run named {exp_name!r} with a checkpoint in {root_dir}")
@@ -152,14 +159,15 @@ def _run(_config: dict[str, Any]) -> str:
     with user_errors():
         values = as_plain(_config)
         resumed = values.pop("resume")
-        console = Console()
+        config = with_types(TrainConfig.from_dict(values))
+        console = output()
         if resumed:
-            path = resumed
+            path = str(resumed)
             if resumed is True:
-                path = newest_unfinished(values["root_dir"], values["exp_name"])
+                path = str(newest_unfinished(config.root_dir, config.exp_name))
             result = resume(path, console)
         else:
-            result = train(TrainConfig.from_dict(values), console)
+            result = train(config, console)
         console.print(f"policy: {result.policy_dir}", soft_wrap=True)
         return str(result.policy_dir)
 

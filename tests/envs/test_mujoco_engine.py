@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 
 from aprl.envs import make_vec
+from aprl.envs.mujoco.simulation import BatchSimulation
 from aprl.errors import ConfigError
 from tests.envs.contract import check_vec_multi_env
 
 ANTS, WALK = "multicomp/RunToGoalAnts-v1", "multicomp/YouShallNotPassHumans-v1"
 BLOCKER, WALKER = 0, 24  # where each player's qpos begins
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    """MuJoCo writes MUJOCO_LOG.TXT to the working directory when a simulation is unstable."""
+    monkeypatch.chdir(tmp_path)
 
 
 def actions_for(venv, steps, seed=0):
@@ -38,8 +45,8 @@ def test_keeps_the_contract_of_a_vec_multi_env():
 
 def test_an_environments_trajectory_depends_on_neither_batch_size_nor_threads():
     make = partial(make_vec, ANTS, seed=5, max_episode_steps=8)
-    whole = play(make(num_envs=8, num_threads=2), actions_for(make(num_envs=8), 20))
-    for num_envs, threads in ((1, 1), (3, 1), (8, 1)):
+    whole = play(make(num_envs=32, num_threads=2), actions_for(make(num_envs=32), 20))
+    for num_envs, threads in ((1, 1), (8, 1), (8, 3), (32, 1)):
         part = play(
             make(num_envs=num_envs, num_threads=threads), actions_for(make(num_envs=num_envs), 20)
         )
@@ -85,6 +92,40 @@ def test_broken_game_ends_as_a_tie_and_spares_the_others(damage):
         return obs[0]
 
     np.testing.assert_array_equal(run(True)[[0, 2]], run(False)[[0, 2]])
+
+
+def test_every_break_is_noticed_also_the_next_one_of_the_same_game():
+    venv = make_vec(ANTS, 2, seed=2, num_threads=1)
+    venv.reset()
+    for t in range(4):
+        qpos, qvel = venv.get_physics_state([1])
+        venv.set_physics_state([1], qpos, np.full_like(qvel, 1e8))
+        _, _, dones, infos = venv.step([np.zeros((2, 8), np.float32)] * 2)
+        assert dones.tolist() == [False, True] and infos[1]["unstable"] is True
+        assert venv.unstable_games == t + 1
+        assert infos[1]["episode"] == {"r0": 0.0, "r1": 0.0, "l": 1}
+    _, _, dones, infos = venv.step([np.zeros((2, 8), np.float32)] * 2)
+    assert not dones.any() and infos == [{}, {}] and venv.unstable_games == 4
+
+
+def test_repeated_equal_writes_reach_the_simulation():
+    """`mjbatch` forgets a write made before a reset if it repeats the value last written."""
+    model = make_vec(ANTS, 1, num_threads=1).model
+    sim = BatchSimulation(model, 3, num_threads=1)
+    rng = np.random.default_rng(0)
+    qpos = model.qpos0 + rng.uniform(-0.1, 0.1, (2, model.nq))
+    qvel = rng.standard_normal((2, model.nv))
+    seen = []
+    for played in (0, 0, 2):
+        for _ in range(played):
+            sim.step(np.full((3, model.nu), 0.5))
+        sim.reset(np.array([0, 2]), qpos, qvel)
+        np.testing.assert_array_equal(sim.qpos[[0, 2]], qpos)
+        np.testing.assert_array_equal(sim.qvel[[0, 2]], qvel)
+        sim.step(np.zeros((3, model.nu)))
+        seen.append(sim.copy_state([0, 2]))
+    np.testing.assert_array_equal(seen[1], seen[0])
+    np.testing.assert_array_equal(seen[2], seen[0])
 
 
 def test_simulator_states_can_be_copied_back_and_elsewhere():
@@ -146,6 +187,9 @@ def test_you_shall_not_pass_rules():
     assert place(WALK, **walker_down) == (True, [0], [1000, -1000])
     # The blocker wins when it is down itself, but is paid nothing.
     assert place(WALK, **walker_down, **blocker_down) == (True, [0], [0, -1000])
+    # A walker that falls across the line has passed; a blocker that is down has not lost.
+    assert place(WALK, **{**walker_down, x: -4.9}) == (True, [1], [-1000, 1000])
+    assert place(WALK, **blocker_down) == (False, [], [0, 0])
 
 
 def test_you_shall_not_pass_ends_after_500_steps():
@@ -164,6 +208,12 @@ def test_run_to_goal_rules():
     assert place(ANTS, q0=4.5) == (True, [0], [1000, -1000])
     assert place(ANTS, q15=-4.5) == (True, [1], [-1000, 1000])
     assert place(ANTS, q0=4.5, q15=-4.5) == (True, [], [0, 0])
+    # Across the wrong line is nothing; down counts only when both are.
+    assert place(ANTS, q0=-4.5) == (False, [], [0, 0])
+    down = {0: {"q2": 0.26, "q3": 0, "q4": 1, "q5": 0, "q6": 0}}
+    down[1] = {"q17": 0.26, "q18": 0, "q19": 1, "q20": 0, "q21": 0}
+    assert place(ANTS, **down[0]) == place(ANTS, **down[1]) == (False, [], [0, 0])
+    assert place(ANTS, **down[0], **down[1]) == (True, [], [0, 0])
 
 
 def test_time_limit_is_a_truncated_tie():

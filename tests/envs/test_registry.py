@@ -22,3 +22,11 @@ def test_every_game_resets_and_steps(env_id):
 def test_unknown_id_names_near_matches():
     with pytest.raises(ConfigError, match="RunToGoalAnts-v1"):
         make_vec("multicomp/RunToGoalAnt-v1", 1)
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_seeds_may_be_numbers_or_sequences(env_id):
+    by_number = make_vec(env_id, 2, seed=7).reset()
+    by_sequence = make_vec(env_id, 2, np.random.SeedSequence(7)).reset()
+    for one, other in zip(by_number, by_sequence, strict=True):
+        np.testing.assert_array_equal(one, other)

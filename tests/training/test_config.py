@@ -51,6 +51,25 @@ def test_resolving_does_not_change_the_original():
         ({"load_policy": {"path": "x", "type": "ppo"}}, "normalize_observations=False"),
         ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac"),
         ({"rew_shape_params": {"weights": {"dense": {}}}}, "sparse"),
+        ({"rew_shape_params": {"weights": 3}}, "weights"),
+        ({"rew_shape_params": {"weights": {"dense": 3, "sparse": {}}}}, "dense"),
+        ({"rew_shape_params": {"anneal_frac": "x"}}, "anneal_frac"),
+        ({"env_name": None}, "env_name must be text"),
+        ({"load_policy": None}, "load_policy"),
+        ({"rl_args": 3}, "rl_args"),
+        ({"normalize": "no"}, "normalize"),
+        ({"batch_size": 4, "num_env": 4}, "one step each"),
+        ({"rl_args": {"noptepochs": 0}}, "noptepochs"),
+        ({"rl_args": {"n_epochs": 1.5}}, "n_epochs"),
+        ({"rl_args": {"gamma": 1.5}}, "gamma"),
+        ({"rl_args": {"lam": "x"}}, "lam"),
+        ({"rl_args": {"cliprange": 0}}, "cliprange"),
+        ({"rl_args": {"cliprange": None}}, "cliprange"),
+        ({"rl_args": {"target_kl": -1}}, "target_kl"),
+        ({"rl_args": {"ent_coef": float("nan")}}, "ent_coef"),
+        ({"rl_args": {"normalize_advantage": 1}}, "normalize_advantage"),
+        ({"rl_args": {"net_arch": 64}}, "net_arch"),
+        ({"rl_args": {"net_arch": {"pi": [64]}}}, "net_arch"),
     ],
 )
 def test_what_cannot_work_is_refused(changes, message):
@@ -70,3 +89,12 @@ def test_sb2_names_become_sb3_arguments():
     assert (args["n_epochs"], args["clip_range"], args["gae_lambda"]) == (3, 0.1, 0.9)
     # SB2 clipped the value function like the policy; SB3's default is not to.
     assert args["clip_range_vf"] == 0.2 and args["ent_coef"] == 0.01
+
+
+def test_values_that_switch_something_off_are_accepted():
+    rl_args = {"cliprange_vf": None, "target_kl": None, "net_arch": [], "log_std_init": -2}
+    args = ppo_arguments(rl_args, batch_size=64, num_env=4)
+    assert args["clip_range_vf"] is None and args["target_kl"] is None
+    assert args["policy_kwargs"]["net_arch"] == []
+    two = ppo_arguments({"net_arch": {"pi": [8], "vf": [4, 4]}}, batch_size=64, num_env=4)
+    assert two["policy_kwargs"]["net_arch"] == {"pi": [8], "vf": [4, 4]}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from aprl.envs import make_vec
-from aprl.errors import RunError
+from aprl.errors import AprlError, PolicyError, RunError
 from aprl.files import read_json
-from aprl.policies import ActorCriticMlp, MlpPolicy, load_saved, save_policy
+from aprl.policies import ActorCriticMlp, MlpPolicy, load_policy, load_saved, save_policy
 from aprl.runs import CHECKPOINT_DIR, PROGRESS_FILE, STATUS_FILE
 from aprl.training import run as run_module
 from aprl.training.config import TrainConfig
@@ -155,6 +155,66 @@ def test_full_disk_leaves_the_last_checkpoint_intact(tmp_path, monkeypatch):
     resumed.train()
 
 
+@pytest.mark.parametrize("stage", ["final policy", "checkpoint after a signal"])
+def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
+    run = start_run(config(tmp_path, RPS))
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    save = run_module.save_policy
+    if stage == "final policy":
+        monkeypatch.setattr(
+            run_module,
+            "save_policy",
+            lambda policy, directory, *rest: (
+                full() if directory.name == "final_model" else save(policy, directory, *rest)
+            ),
+        )
+    else:
+        log_values = run.monitor.log_values
+
+        def log_values_then_signal():
+            if run.learner.num_timesteps == 128:  # at the end of the second rollout
+                run._stop_signal = signal.SIGTERM
+                monkeypatch.setattr(run_module, "save_state", full)
+            return log_values()
+
+        monkeypatch.setattr(run.monitor, "log_values", log_values_then_signal)
+    kept = 128 if stage == "final policy" else 64
+    with pytest.raises(RunError, match=rf"No space left on device.*at {kept} steps"):
+        run.train()
+    monkeypatch.undo()
+    assert read_json(run.run_dir / STATUS_FILE)["status"] == "failed"
+    assert read_json(run.run_dir / STATUS_FILE)["num_timesteps"] == kept
+    assert not (run.run_dir / "final_model").exists()
+    resumed = resume_run(run.run_dir)
+    assert resumed.learner.num_timesteps == kept
+    resumed.train()
+    assert read_json(run.run_dir / STATUS_FILE)["status"] == "completed"
+
+
+def test_what_cannot_start_leaves_no_run_behind(tmp_path):
+    with pytest.raises(AprlError, match="constant"):
+        start_run(config(tmp_path, RPS, embed_path="7"))
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_missing_normal_opponent_is_found_before_training_not_after(tmp_path):
+    opponent = {"type": "ppo", "path": str(tmp_path / "nobody")}
+    with pytest.raises(PolicyError, match="nobody"):
+        start_run(config(tmp_path, RPS, normal_opponent=opponent, eval_episodes=5))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_error_in_the_game_marks_the_run_as_failed(tmp_path):
+    weights = {"dense": {"reward_foo": 1.0}, "sparse": {"reward_remaining": 1.0}}
+    run = start_run(config(tmp_path, RPS, rew_shape_params={"weights": weights}))
+    with pytest.raises(AprlError, match="reward_foo"):
+        run.train()
+    assert read_json(run.run_dir / STATUS_FILE)["status"] == "failed"
+
+
 def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
     run = start_run(config(tmp_path, RPS))
     run.train()
@@ -201,3 +261,28 @@ def test_final_policy_tells_where_it_comes_from(tmp_path, ant):
     assert {p["role"] for p in provenance["parents"]} == {"embedded", "loaded"}
     recorded = read_json(run.run_dir / "config.json")["fingerprints"]
     assert recorded["loaded"] == recorded["embedded"][0] is not None
+
+
+def test_policies_of_a_run_load_and_play(tmp_path):
+    run = start_run(config(tmp_path, ANTS))
+    run.train()
+    venv = make_vec("multicomp/RunToGoalAnts-v1", 3, num_threads=1)
+    obs = venv.reset()
+    actions = {}
+    for place in (run.run_dir, run.run_dir / CHECKPOINT_DIR / f"{64:012d}" / "policy"):
+        policy = load_policy(
+            "ppo",
+            str(place),
+            observation_space=venv.observation_spaces[1],
+            action_space=venv.action_spaces[1],
+            env_name="multicomp/RunToGoalAnts-v1",
+            index=1,
+        )
+        actions[place.name], _ = policy.predict(obs[1], deterministic=True)
+        venv.step([np.zeros((3, 8), np.float32), actions[place.name]])
+    final, early = actions.values()
+    assert (final != early).any(), "the checkpoint's policy is not the final one"
+    # The learner itself, which normalises outside its network, means the same actions.
+    normalised = run.normaliser.normalize_obs(obs[1])
+    own, _ = run.learner.predict(normalised, deterministic=True)
+    np.testing.assert_allclose(final, own, atol=1e-5)

@@ -1,10 +1,25 @@
 """Checks that every configuration shares."""
 
 import difflib
-from dataclasses import fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from aprl.errors import ConfigError
+
+_Config = TypeVar("_Config")
+
+# How a type is called in a message, and the values that pass for it.
+_TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
+    str: ("text", (str,)),
+    bool: ("True or False", (bool,)),
+    int: ("a whole number", (int,)),
+    float: ("a number", (int, float)),
+    list: ("a list", (list, tuple)),
+    dict: ("named entries (a dict)", (Mapping,)),
+    type(None): ("None", (type(None),)),
+}
 
 
 def check_entries(config_class: type, values: dict[str, Any]) -> None:
@@ -19,6 +34,36 @@ def check_entries(config_class: type, values: dict[str, Any]) -> None:
             near = difflib.get_close_matches(name, known, n=2)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise ConfigError(f"unknown config entry {name!r}{hint}")
+
+
+def with_types(config: _Config) -> _Config:
+    """A copy of a config dataclass, each value of the type that its field is declared with.
+
+    Numbers in fields for text become text: command lines read `exp_name=5` as a number.
+
+    Raises:
+        ConfigError: a value of another type.
+    """
+    hints = get_type_hints(type(config))
+    texts = {}
+    for name in (f.name for f in fields(config)):  # type: ignore[arg-type]
+        value, hint = getattr(config, name), hints[name]
+        kinds = [get_origin(h) or h for h in (get_args(hint) if _is_union(hint) else (hint,))]
+        if any(_passes(value, kind) for kind in kinds):
+            continue
+        if str not in kinds or not _passes(value, float):
+            expected = " or ".join(_TYPES[kind][0] for kind in kinds)
+            raise ConfigError(f"{name} must be {expected}, got {value!r}")
+        texts[name] = str(value)
+    return replace(config, **texts)  # type: ignore[type-var]
+
+
+def _is_union(hint: Any) -> bool:
+    return isinstance(hint, UnionType)
+
+
+def _passes(value: Any, kind: type) -> bool:
+    return isinstance(value, _TYPES[kind][1]) and (kind is bool or not isinstance(value, bool))
 
 
 def require_at_least(name: str, value: Any, least: int) -> None:

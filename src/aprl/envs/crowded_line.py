@@ -33,7 +33,7 @@ class CrowdedLine(VecMultiEnv):
     def __init__(
         self,
         num_envs: int,
-        seed: int = 0,
+        seed: int | np.random.SeedSequence = 0,
         num_agents: int = 3,
         max_episode_steps: int = 200,
     ) -> None:
@@ -53,16 +53,17 @@ class CrowdedLine(VecMultiEnv):
         )
         if num_agents < 2:
             raise ConfigError(f"num_agents must be at least 2, not {num_agents}: food is shared")
-        if seed < 0:
-            raise ConfigError(f"seed must not be negative, is {seed}")
+        if not isinstance(seed, np.random.SeedSequence):
+            if seed < 0:
+                raise ConfigError(f"seed must not be negative, is {seed}")
+            seed = np.random.SeedSequence(seed)
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps
         agents = range(num_agents)
         self.observation_spaces = tuple(spaces.Box(-1.0, 1.0, (2,), np.float32) for _ in agents)
         self.action_spaces = tuple(spaces.Box(-1.0, 1.0, (1,), np.float32) for _ in agents)
         self.foods = np.linspace(-1.0, 1.0, num_agents)
-        streams = np.random.SeedSequence(seed).spawn(num_envs)
-        self._rngs = [np.random.default_rng(stream) for stream in streams]
+        self._rngs = [np.random.default_rng(stream) for stream in seed.spawn(num_envs)]
         self._tracker = EpisodeTracker(num_agents, num_envs)
         self._started = False
         # Position and velocity on the last axis.

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from aprl.configs.checks import check_entries, require_at_least
+from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.envs import check_env_id
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, unknown_name
@@ -101,15 +101,16 @@ class TrainConfig:
         Raises:
             ConfigError: anything that cannot work; no environment has been built yet.
         """
-        values = self.to_dict()
-        values["rl_algo"] = ALIASES.get(self.rl_algo, self.rl_algo)
-        values["embed_types"], values["embed_paths"] = self._embedded()
+        given = with_types(self)
+        values = given.to_dict()
+        values["rl_algo"] = ALIASES.get(given.rl_algo, given.rl_algo)
+        values["embed_types"], values["embed_paths"] = given._embedded()
         values["embed_type"] = values["embed_path"] = None
-        values["embed_index"] = self.resolved_embed_index
+        values["embed_index"] = given.resolved_embed_index
         for name in ("load_policy", "normal_opponent"):
-            values[name] = _policy_reference(name, getattr(self, name))
-        weights = self.rew_shape_params.get("weights", DEFAULT_WEIGHTS)
-        values["rew_shape_params"] = {**self.rew_shape_params, "weights": weights}
+            values[name] = _policy_reference(name, getattr(given, name))
+        weights = given.rew_shape_params.get("weights", DEFAULT_WEIGHTS)
+        values["rew_shape_params"] = {**given.rew_shape_params, "weights": weights}
         resolved = TrainConfig(**values)
         resolved._check()
         return resolved
@@ -173,7 +174,7 @@ def _policy_reference(name: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _policy_type(kind: Any, where: str) -> str:
-    kind = ALIASES.get(kind, kind)
+    kind = ALIASES.get(str(kind), str(kind))
     if kind not in POLICY_TYPES:
-        raise unknown_name(f"policy type in {where}:", str(kind), POLICY_TYPES)
+        raise unknown_name(f"policy type in {where}:", kind, POLICY_TYPES)
     return kind

@@ -97,11 +97,11 @@ def comparison_table(
 ) -> Table:
     """Opponents' win rates against the trained policy, before and after training."""
     table = Table(title=f"{config.env_name}: win rate against the trained policy (95 % Wilson)")
-    table.add_column("opponent")
+    table.add_column("opponent", no_wrap=True)
     for column in ("before", "after") if before else ("after",):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column)
     if before:
-        table.add_column("intervals")
+        table.add_column("intervals", no_wrap=True)
     for role, score in after.items():
         late = opponent_wins(config, score)
         cells = [role]

@@ -1,5 +1,6 @@
 """The learner: a PPO agent from scratch or from a saved policy, and back to a saved policy."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ _PPO_ARGS = frozenset(
         "target_kl",
     }
 )
+_FRACTIONS = ("gamma", "gae_lambda")
+_POSITIVE = ("clip_range", "clip_range_vf", "max_grad_norm", "target_kl")
+_OPTIONAL = ("clip_range_vf", "target_kl")  # None switches these off
 _POLICY_ARGS = frozenset({"log_std_init", "net_arch"})
 DEFAULT_LAYERS = (64, 64)
 
@@ -57,6 +61,7 @@ def ppo_arguments(rl_args: dict[str, Any], batch_size: int, num_env: int) -> dic
     minibatches = 4
     for name, value in rl_args.items():
         sb3_name = _SB2_NAMES.get(name, name)
+        _check_argument(name, sb3_name, value)
         if name == "nminibatches":
             minibatches = value
         elif sb3_name in _POLICY_ARGS:
@@ -70,12 +75,49 @@ def ppo_arguments(rl_args: dict[str, Any], batch_size: int, num_env: int) -> dic
         raise ConfigError(f"batch_size {batch_size} is not a multiple of num_env {num_env}")
     if not isinstance(minibatches, int) or minibatches < 1 or batch_size % minibatches:
         raise ConfigError(f"nminibatches {minibatches!r} does not divide batch_size {batch_size}")
+    if batch_size == minibatches and args.get("normalize_advantage", True):
+        raise ConfigError(
+            f"batch_size {batch_size} over {minibatches} minibatches leaves one step each, whose "
+            "advantage cannot be normalised; give a larger batch_size or fewer nminibatches"
+        )
     return {
         "n_steps": batch_size // num_env,
         "batch_size": batch_size // minibatches,
         "policy_kwargs": policy_kwargs,
         **args,
     }
+
+
+def _check_argument(name: str, sb3_name: str, value: Any) -> None:
+    """Refuse a value that SB3 would fail on late, or train nonsense with."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    whole = number and isinstance(value, int) and value >= 1
+    if sb3_name == "n_epochs":
+        fits, expected = whole, "a whole number of at least 1"
+    elif sb3_name == "normalize_advantage":
+        fits, expected = isinstance(value, bool), "True or False"
+    elif sb3_name == "net_arch":
+        fits, expected = _is_net_arch(value), "a list of layer sizes, or one each for pi and vf"
+    elif sb3_name in _FRACTIONS:
+        fits, expected = number and 0 <= value <= 1, "a number in [0, 1]"
+    elif sb3_name in _POSITIVE:
+        fits, expected = number and value > 0, "a number above 0"
+        if sb3_name in _OPTIONAL:
+            fits, expected = fits or value is None, f"{expected}, or None"
+    elif sb3_name in _PPO_ARGS | _POLICY_ARGS:
+        fits, expected = number, "a number"
+    else:
+        return
+    if not fits:
+        raise ConfigError(f"rl_args entry {name!r} must be {expected}, got {value!r}")
+
+
+def _is_net_arch(value: Any) -> bool:
+    if isinstance(value, dict):
+        return set(value) == {"pi", "vf"} and not any(
+            isinstance(layers, dict) or not _is_net_arch(layers) for layers in value.values()
+        )
+    return isinstance(value, list | tuple) and all(type(n) is int and n >= 1 for n in value)
 
 
 class FrozenNormaliser(BaseFeaturesExtractor):

@@ -1,13 +1,14 @@
 """One training run: build it from a config, learn, checkpoint, stop cleanly, resume exactly."""
 
+import contextlib
 import copy
 import itertools
+import shutil
 import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -100,7 +101,13 @@ def loaded_policy_directories(config: TrainConfig) -> tuple[list[Path | None], P
         )
         if loaded is None:
             raise ConfigError(f"load_policy.type {load['type']!r} has no weights to fine-tune")
-    for directory in [*embedded, loaded]:
+    normal = config.normal_opponent
+    scored = None  # only loaded when the training is over
+    if config.eval_episodes and normal["path"] is not None:
+        scored = resolve_policy_directory(
+            normal["type"], normal["path"], config.env_name, embed_index, config.zoo_dir
+        )
+    for directory in [*embedded, loaded, scored]:
         if directory is not None:
             read_header(directory)
     return embedded, loaded
@@ -231,12 +238,30 @@ class TrainingRun:
             Interrupted: by SIGINT or SIGTERM, after saving a checkpoint.
             RunError: an output could not be written; the last checkpoint is intact.
         """
+        try:
+            return self._train()
+        except Interrupted:
+            raise
+        except BaseException as error:
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            with contextlib.suppress(OSError):
+                self._write_status(status, self.last_checkpoint)
+            if not isinstance(error, OSError):
+                raise
+            kept = "there is no checkpoint yet"
+            if self.last_checkpoint:
+                kept = f"the last checkpoint, at {self.last_checkpoint:,} steps, is intact"
+            raise RunError(
+                f"cannot write to {self.run_dir}: {error.strerror or error}; {kept}"
+            ) from None
+
+    def _train(self) -> Path:
         config, learner = self.config, self.learner
+        self._write_status("running")
+        _set_global_random_state(self._random_state)
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
-        self._write_status("running")
-        _set_global_random_state(self._random_state)
         try:
             with self._listening():
                 learner.learn(
@@ -244,11 +269,6 @@ class TrainingRun:
                     callback=_RunCallback(self, display),
                     reset_num_timesteps=learner.num_timesteps == 0,
                 )
-        except OSError as error:
-            raise RunError(
-                f"cannot write to {self.run_dir}: {error.strerror}; the last checkpoint, at "
-                f"{self.last_checkpoint:,} steps, is intact"
-            ) from None
         finally:
             display.close()
         if self._stop_signal is not None and learner.num_timesteps < config.total_timesteps:
@@ -259,7 +279,7 @@ class TrainingRun:
         self._write_status("completed")
         return final
 
-    @contextmanager
+    @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
         """Let the first SIGINT or SIGTERM stop the run cleanly, and a second one at once."""
         if threading.current_thread() is not threading.main_thread():
@@ -448,7 +468,11 @@ def start_run(config: TrainConfig) -> TrainingRun:
         "loaded": None if loaded is None else fingerprint(loaded),
     }
     write_json(run_dir / CONFIG_FILE, record)
-    return TrainingRun(config, run_dir)
+    try:
+        return TrainingRun(config, run_dir)
+    except BaseException:  # what cannot even start leaves no run behind
+        shutil.rmtree(run_dir, ignore_errors=True)
+        raise
 
 
 def resume_run(run_dir: Path | str) -> TrainingRun:

@@ -25,6 +25,8 @@ def annealer_from_params(params: Mapping[str, Any]) -> Annealer:
     if unknown:
         raise ConfigError(f"rew_shape_params has no entry {sorted(unknown)[0]!r}")
     frac = params.get("anneal_frac")
+    if frac is not None and not isinstance(frac, int | float):
+        raise ConfigError(f"anneal_frac must be a number in [0, 1], got {frac!r}")
     return ConstantAnnealer(0.5) if frac is None else LinearAnnealer(1.0, 0.0, float(frac))
 
 
@@ -34,8 +36,13 @@ def check_weights(weights: Weights) -> None:
     Raises:
         ConfigError: kinds other than sparse and dense, a term of both kinds, or no number.
     """
-    if set(weights) != set(KINDS):
-        raise ConfigError(f"reward weights need the kinds {KINDS}, got {sorted(weights)}")
+    if not isinstance(weights, Mapping) or set(weights) != set(KINDS):
+        raise ConfigError(f"reward weights need the kinds {KINDS}, got {weights!r}")
+    for kind in KINDS:
+        if not isinstance(weights[kind], Mapping):
+            raise ConfigError(
+                f"{kind} reward weights need a number per term, got {weights[kind]!r}"
+            )
     both = set(weights["sparse"]) & set(weights["dense"])
     if both:
         raise ConfigError(f"reward terms {sorted(both)} are both sparse and dense")

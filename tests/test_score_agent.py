@@ -1,0 +1,62 @@
+"""Scoring from the command line: what it prints, keeps and returns."""
+
+import json
+
+import pytest
+
+from aprl.errors import ConfigError
+from aprl.experiment import command_line
+from aprl.score_agent import ScoreConfig, score, score_experiment
+
+ROCK_V_PAPER = {
+    "env_name": "aprl/RockPaperScissors-v0",
+    "agent_a_type": "constant",
+    "agent_a_path": "0",
+    "agent_b_type": "constant",
+    "agent_b_path": "1",
+    "episodes": 7,
+    "num_env": 3,
+    "max_episode_steps": 10,
+}
+
+
+def test_result_is_json_with_counts_and_intervals():
+    result = score(ScoreConfig(**ROCK_V_PAPER)).to_dict()
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert (result["win0"], result["win1"], result["ties"], result["games"]) == (0, 7, 0, 7)
+    assert result["mean_length"] == 10 and result["unstable"] == 0
+    assert result["interval1"] == pytest.approx([0.6457, 1.0], abs=1e-4)  # Wilson, 7 of 7
+
+
+def test_paths_may_be_numbers_as_the_command_line_reads_them():
+    as_numbers = {**ROCK_V_PAPER, "agent_a_path": 0, "agent_b_path": 1.0}
+    assert score(ScoreConfig(**as_numbers)) == score(ScoreConfig(**ROCK_V_PAPER))
+
+
+def test_progress_counts_games():
+    seen = []
+    score(ScoreConfig(**ROCK_V_PAPER), on_progress=seen.append)
+    assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == 7
+
+
+def test_command_line_prints_a_table_and_records_the_result(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    observers = list(score_experiment.observers)
+    entries = [f"{name}={value}" for name, value in ROCK_V_PAPER.items()]
+    try:
+        with pytest.raises(SystemExit) as end:
+            command_line(score_experiment, str(tmp_path / "out"), ["score", "with", *entries])
+    finally:
+        score_experiment.observers[:] = observers
+    printed = capfd.readouterr()
+    assert end.value.code == 0 and printed.err == ""
+    assert "7 games" in printed.out and "100.0 % [64.6, 100.0] (7/7)" in printed.out
+    (record,) = (tmp_path / "out" / "sacred" / "score").glob("*/run.json")
+    assert json.loads(record.read_text())["result"]["win1"] == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_game_of_three_cannot_be_a_match_up():
+    config = {**ROCK_V_PAPER, "env_name": "aprl/CrowdedLine-v0"}
+    with pytest.raises(ConfigError, match="3 policies are needed"):
+        score(ScoreConfig(**config))
