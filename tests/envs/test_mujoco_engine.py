@@ -119,7 +119,8 @@ def test_repeated_equal_writes_reach_the_simulation():
     for played in (0, 0, 2):
         for _ in range(played):
             sim.step(np.full((3, model.nu), 0.5))
-        sim.reset(np.array([0, 2]), qpos, qvel)
+        for _ in range(2):  # the same values again, with nothing in between
+            sim.reset(np.array([0, 2]), qpos, qvel)
         np.testing.assert_array_equal(sim.qpos[[0, 2]], qpos)
         np.testing.assert_array_equal(sim.qvel[[0, 2]], qvel)
         sim.step(np.zeros((3, model.nu)))
@@ -137,6 +138,7 @@ def test_simulator_states_can_be_copied_back_and_elsewhere():
     rows = venv.get_simulator_state([0, 2])
     ahead = [venv.step(actions)[0][0] for actions in script[3:]]
     venv.set_simulator_state([0, 2], rows)
+    np.testing.assert_array_equal(venv.get_simulator_state([0, 2]), rows)
     again = [venv.step(actions)[0][0] for actions in script[3:]]
     for first, second in zip(ahead, again, strict=True):
         np.testing.assert_array_equal(first[[0, 2]], second[[0, 2]])
