@@ -1,6 +1,7 @@
 """What the Sacred command lines share: plain configs, observers, errors as one line, exit codes."""
 
 import contextlib
+import logging
 import signal
 import sys
 import warnings
@@ -29,13 +30,21 @@ def new_experiment(
 ) -> Experiment:
     """A Sacred experiment with its defaults and its named configs."""
     experiment = Experiment(name, save_git_info=False)
+    experiment.logger = _quiet_logger()  # type: ignore[assignment]
     experiment.add_config(config)
     for config_name, values in named_configs.items():
         experiment.add_named_config(config_name, **values)
     return experiment
 
 
-_QUIET = ["--loglevel=CRITICAL"]  # Sacred's own chatter; results and errors are ours to print
+def _quiet_logger() -> logging.Logger:
+    """For Sacred's own messages: silent unless `--loglevel` asks; other loggers are left alone."""
+    logger = logging.getLogger("aprl.sacred")
+    logger.propagate = False
+    logger.setLevel(logging.CRITICAL)
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler())
+    return logger
 
 
 class _UserExit(SystemExit):
@@ -111,8 +120,7 @@ def command_line(experiment: Experiment, default_root: str, argv: Sequence[str])
             experiment.observers.append(FileStorageObserver(records))
         try:
             # --force: unknown entries are left to the experiment, whose errors name near matches.
-            quiet = [] if any(a.startswith(("-l", "--loglevel")) for a in argv) else _QUIET
-            experiment.run_commandline([*argv, "--force", *quiet])
+            experiment.run_commandline([*argv, "--force"])
         except _UserExit as end:
             if isinstance(end.cause, Interrupted):
                 print(end.cause, file=sys.stderr)
