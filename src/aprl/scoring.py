@@ -89,7 +89,7 @@ def play_games(
         left[: episodes % venv.num_envs] += 1
     steps = 0
     obs = venv.reset()
-    while left.any() and (timesteps is None or steps < timesteps):
+    while left.any() and (timesteps is None or steps + venv.num_envs <= timesteps):
         actions = [player.act(o) for player, o in zip(players, obs, strict=True)]
         obs, _, dones, infos = venv.step(actions)
         steps += venv.num_envs

@@ -75,3 +75,52 @@ class CountingPolicy(SeededPolicy):
         self.seen.append((obs.copy(), state.copy(), episode_start.copy()))
         self.deterministic.append(deterministic)
         return np.repeat(state, 2, axis=1).astype(np.float32), state + 1
+
+
+class WitnessPolicy(CountingPolicy):
+    """Recurrent with state `(n, 3)`, whose rows betray any mix-up.
+
+    Columns: steps of this episode from 100, sum of the first observed number (which tells the
+    environment), and a mark of the row's own that never changes.
+    """
+
+    def initial_state(self, n):
+        return np.stack([np.full(n, self.START), np.zeros(n), -1.0 - np.arange(n)], axis=1)
+
+    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+        self.seen.append((obs.copy(), state.copy(), episode_start.copy()))
+        self.deterministic.append(deterministic)
+        after = state.copy()
+        after[:, 0] += 1
+        after[:, 1] += obs[:, 0]
+        return state[:, :2].astype(np.float32), after
+
+
+class StatelessPolicy(CountingPolicy):
+    """Has no memory; records what it is given and stands still."""
+
+    def initial_state(self, n):
+        return None
+
+    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+        self.seen.append((obs.copy(), state, episode_start.copy()))
+        self.deterministic.append(deterministic)
+        return np.zeros((len(obs), 2), np.float32), None
+
+
+class OutcomeGame(ScriptedGame):
+    """A scripted game in which environment `i` is won by `winners[i]`; None is a tie."""
+
+    def __init__(self, lengths, winners, unstable=()):
+        super().__init__(lengths)
+        self.winners, self.unstable = winners, unstable
+
+    def step(self, actions):
+        obs, rewards, dones, infos = super().step(actions)
+        for env in np.flatnonzero(dones):
+            infos[env][0].pop("winner")
+            if self.winners[env] is not None:
+                infos[env][self.winners[env]]["winner"] = True
+            if env in self.unstable:
+                infos[env]["unstable"] = True
+        return obs, rewards, dones, infos

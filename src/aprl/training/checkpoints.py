@@ -45,11 +45,9 @@ def load_state(directory: PathLike) -> dict[str, Any]:
 
 def _encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, torch.Tensor):
-        arrays[path] = _contiguous(value.detach().numpy())
-        return {_TENSOR: path}
+        return {_TENSOR: _add(value.detach().numpy(), path, arrays)}
     if isinstance(value, np.ndarray):
-        arrays[path] = _contiguous(value)
-        return {_ARRAY: path}
+        return {_ARRAY: _add(value, path, arrays)}
     if isinstance(value, dict):
         return {str(k): _encode(v, f"{path}.{k}", arrays) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -59,9 +57,16 @@ def _encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     return value
 
 
-def _contiguous(array: np.ndarray) -> np.ndarray:
-    """A C-ordered array of the same shape; NumPy's own function turns a scalar into a vector."""
-    return np.ascontiguousarray(array).reshape(array.shape)
+def _add(array: np.ndarray, path: str, arrays: dict[str, np.ndarray]) -> str:
+    """Put an array under its path; returns the name it got.
+
+    The key "a.b" and "b" within "a" have the same path, but not the same name.
+    """
+    while path in arrays:
+        path += "'"
+    # C-ordered and of the same shape; NumPy's own function turns a scalar into a vector.
+    arrays[path] = np.ascontiguousarray(array).reshape(array.shape)
+    return path
 
 
 def _decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -77,7 +77,8 @@ class TrainConfig:
     @property
     def agent_idx(self) -> int:
         """The learner's index in the game."""
-        return 0 if not self.embed_types else 1 - self.resolved_embed_index
+        nobody = self.embed_types is not None and not self.embed_types  # None: the default victim
+        return 0 if nobody else 1 - self.resolved_embed_index
 
     @property
     def resolved_embed_index(self) -> int:

@@ -137,8 +137,8 @@ class FrozenNormaliser(BaseFeaturesExtractor):
         self, observation_space: spaces.Space, mean: np.ndarray, std: np.ndarray, clip: float
     ) -> None:
         super().__init__(observation_space, features_dim=width(observation_space))
-        self.register_buffer("mean", torch.as_tensor(mean))
-        self.register_buffer("std", torch.as_tensor(std))
+        self.register_buffer("mean", torch.tensor(mean))  # a copy: the arrays are a policy's own
+        self.register_buffer("std", torch.tensor(std))
         self.clip = clip
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:

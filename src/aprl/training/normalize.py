@@ -74,7 +74,7 @@ class VecNormalize(vec_env.VecNormalize):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        self.returns = state["returns"]
+        self.returns = state["returns"].copy()
         _set_moments(self.ret_rms, state["reward"])
         if self.norm_obs:
             _set_moments(self.observation_moments, state["obs"])

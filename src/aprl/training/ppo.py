@@ -54,6 +54,7 @@ class PPO(stable_baselines3.PPO):
             isinstance(policy, ActorCriticPolicy)
             and isinstance(policy.action_dist, DiagGaussianDistribution)
             and isinstance(self.observation_space, spaces.Box)
+            and len(self.action_space.shape or ()) == 1
             and policy.share_features_extractor
             and self.device.type == "cpu"
         )

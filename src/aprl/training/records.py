@@ -37,13 +37,16 @@ class CsvLog(KVWriter):
 
     def _read(self, until: int) -> None:
         with open(self.path, newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            self._columns = list(reader.fieldnames or [])
-            for row in reader:
-                steps = row.get(STEPS_COLUMN)
-                if None in row.values() or not steps or int(steps) > until:
-                    break
-                self._rows.append(row)
+            lines = file.readlines()
+        if lines and not lines[-1].endswith("\n"):
+            lines.pop()  # cut short; it may still have all columns, the last one wrong
+        reader = csv.DictReader(lines)
+        self._columns = list(reader.fieldnames or [])
+        for row in reader:
+            steps = row.get(STEPS_COLUMN)
+            if None in row.values() or not steps or int(steps) > until:
+                break
+            self._rows.append(row)
 
     def _rewrite(self) -> None:
         text = io.StringIO()

@@ -159,6 +159,6 @@ class RewardShapingVecWrapper(VecEnvWrapper):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        self._sums = state["sums"]
-        self._lengths = state["lengths"]
-        self._finished = state["finished"]
+        self._sums = {kind: sums.copy() for kind, sums in state["sums"].items()}
+        self._lengths = state["lengths"].copy()
+        self._finished = {name: list(values) for name, values in state["finished"].items()}
