@@ -101,15 +101,24 @@ HUMANOID_MOTORS = [
 _ANT_ORDER = ("hip_4", "ankle_4", "hip_1", "ankle_1", "hip_2", "ankle_2", "hip_3", "ankle_3")
 ANT_MOTORS = [(joint, 150) for joint in _ANT_ORDER]
 
-TABLES = {
-    "RunToGoalAnts": (ANT_BODIES, ANT_JOINTS, ANT_MOTORS, 1.0),
-    "RunToGoalHumans": (HUMANOID_BODIES, HUMANOID_JOINTS, HUMANOID_MOTORS, 0.4),
-    "YouShallNotPassHumans": (HUMANOID_BODIES, HUMANOID_JOINTS, HUMANOID_MOTORS, 0.4),
+_ANT = (ANT_BODIES, ANT_JOINTS, ANT_MOTORS, 1.0)
+_HUMANOID = (HUMANOID_BODIES, HUMANOID_JOINTS, HUMANOID_MOTORS, 0.4)
+TABLES = {game: _ANT if "Ants" in game else _HUMANOID for game in GAMES}
+
+_STRAIGHT, _ROUND = (1, 0, 0, 0), (0, 0, 0, 1)
+# (nq, nv, nu), time step (s), torso x and height at qpos0 (m), torso orientations
+WORLDS = {
+    "KickAndDefend": ((55, 52, 34), 0.003, 3, 1.5, (_STRAIGHT, _ROUND)),
+    "RunToGoalAnts": ((30, 28, 16), 0.01, 1, 0.75, (_STRAIGHT, _ROUND)),
+    "RunToGoalHumans": ((48, 46, 34), 0.003, 1, 1.4, (_STRAIGHT, _ROUND)),
+    "SumoAnts": ((30, 28, 16), 0.003, 1, 2.5, (_ROUND, _ROUND)),
+    "SumoHumans": ((48, 46, 34), 0.003, 2, 2.5, (_STRAIGHT, _ROUND)),
+    "YouShallNotPassHumans": ((48, 46, 34), 0.003, 1, 1.4, (_STRAIGHT, _ROUND)),
 }
-SIZES = {"RunToGoalAnts": (30, 28, 16), "RunToGoalHumans": (48, 46, 34)}
 
 
-@pytest.fixture(params=sorted(GAMES))
+# The AutoContact games differ from sumo in their rules only.
+@pytest.fixture(params=sorted(WORLDS))
 def game(request):
     return request.param
 
@@ -121,10 +130,11 @@ def model(request, game):
 
 def test_masses_and_inertias_are_those_of_mujoco_1_31(game, model):
     bodies = TABLES[game][0]
-    assert model.nbody == 1 + 2 * len(bodies)
+    first = 2 if game == "KickAndDefend" else 1  # after the world, and the ball
+    assert model.nbody == first + 2 * len(bodies)
     for agent in range(2):
         for i, (name, mass, moments) in enumerate(bodies):
-            body = 1 + agent * len(bodies) + i
+            body = first + agent * len(bodies) + i
             assert model.body(body).name == f"agent{agent}/{name}"
             assert model.body_mass[body] == pytest.approx(mass, abs=6e-6), name
             np.testing.assert_allclose(
@@ -151,9 +161,10 @@ def test_capsule_inertia_by_hand():
 
 def test_joints(game, model):
     joints = TABLES[game][1]
-    assert model.njnt == 2 * (1 + len(joints))
+    balls = int(game == "KickAndDefend")
+    assert model.njnt == balls + 2 * (1 + len(joints))
     for agent in range(2):
-        first = agent * (1 + len(joints))
+        first = balls + agent * (1 + len(joints))
         assert model.joint(first).name == f"agent{agent}/root"
         assert model.jnt_type[first] == mujoco.mjtJoint.mjJNT_FREE
         free = slice(model.jnt_dofadr[first], model.jnt_dofadr[first] + 6)
@@ -242,13 +253,13 @@ def test_contact_parameters(game_name, condim, friction, margin, count):
 
 
 def test_worlds(game, model):
-    assert (model.nq, model.nv, model.nu) == SIZES.get(game, SIZES["RunToGoalHumans"])
-    height, step = (0.75, 0.01) if game == "RunToGoalAnts" else (1.4, 0.003)
+    sizes, step, x, height, turns = WORLDS[game]
+    assert (model.nq, model.nv, model.nu) == sizes
     assert model.opt.timestep == step
     np.testing.assert_array_equal(model.opt.gravity, [0, 0, -9.81])
     first, second = agent_slices(model)
-    np.testing.assert_allclose(model.qpos0[first.qpos][:7], [-1, 0, height, 1, 0, 0, 0])
-    np.testing.assert_allclose(model.qpos0[second.qpos][:7], [1, 0, height, 0, 0, 0, 1], atol=1e-12)
+    for agent, side, turn in zip((first, second), (-x, x), turns, strict=True):
+        np.testing.assert_allclose(model.qpos0[agent.qpos][:7], [side, 0, height, *turn], atol=1e-9)
     assert not model.qpos0[first.qpos][7:].any() and not model.qpos0[second.qpos][7:].any()
     for name, x in (("leftgoal", -4), ("rightgoal", 4)):
         line = model.geom(name)
@@ -256,6 +267,27 @@ def test_worlds(game, model):
         np.testing.assert_array_equal(line.size[:2], [0.03, 5])
         assert line.contype[0] == line.conaffinity[0] == 1, "goal lines collide"
     np.testing.assert_array_equal(model.geom("floor").friction, [1, 0.1, 0.1])
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_sumo_platform(profile):
+    for game in ("SumoAnts", "SumoHumans"):
+        arena = build_model(GAMES[game].scene, PROFILES[profile]).geom("arena")
+        np.testing.assert_array_equal(arena.size[:2], [4.5, 0.25])
+        np.testing.assert_array_equal(arena.pos, [0, 0, 0.25])
+        np.testing.assert_array_equal(arena.friction, [1, 0.1, 0.1])
+        assert arena.condim[0] == 3 and arena.contype[0] == arena.conaffinity[0] == 1
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_ball(profile):
+    model = build_model(GAMES["KickAndDefend"].scene, PROFILES[profile])
+    np.testing.assert_array_equal(model.qpos0[:7], [0, 0, 0.2, 1, 0, 0, 0])
+    assert model.geom("ball").size[0] == 0.15 and model.geom("ball").condim[0] == 3
+    assert model.body("ball").mass[0] == 0.1
+    np.testing.assert_allclose(model.body("ball").inertia, 3 * [0.0009])
+    np.testing.assert_array_equal(model.dof_damping[:6], 6 * [0.001])
+    np.testing.assert_array_equal(model.geom("ball").friction, [1, 0.005, 0.0001])
 
 
 def test_descriptions_count_their_parts():

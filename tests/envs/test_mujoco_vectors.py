@@ -5,22 +5,39 @@ import pytest
 
 from aprl.envs import make_vec
 
-GAMES = ["YouShallNotPassHumans", "RunToGoalAnts"]
-FORCES = {"YouShallNotPassHumans": slice(278, 356), "RunToGoalAnts": slice(29, 107)}
+FORCES = {
+    "KickAndDefend": slice(276, 354),
+    "RunToGoalAnts": slice(29, 107),
+    "SumoHumans": slice(278, 356),
+    "YouShallNotPassHumans": slice(278, 356),
+}
 
 
-@pytest.fixture(params=GAMES)
+@pytest.fixture(params=FORCES)
 def recorded(request, shared_dir):
     return request.param, np.load(shared_dir / "vectors" / f"env_{request.param}.npz")
 
 
-def play_one_step(game, vectors, t, prefix=""):
+def remembered(game, vectors, t, prefix, touched):
+    """The rules' memory before step `t`; whether players (or keeper and ball) had touched before
+    is not recorded."""
+    if game == "SumoHumans":
+        radius = vectors[f"{prefix}arena_radius"]
+        return np.array([[radius[t] if prefix else radius, touched]])
+    return np.array([[touched]] if game == "KickAndDefend" else [[]])
+
+
+def play_one_step(game, vectors, t, prefix="", touched=False):
     """Set the recorded state before step `t`, play the recorded actions once."""
     venv = make_vec(f"multicomp/{game}-v0", num_envs=1)
     venv.reset()
-    venv._episodes.lengths[:] = vectors[f"{prefix}elapsed"][t] - 1
     before = [vectors[f"{prefix}{name}_before"][t][None] for name in ("qpos", "qvel", "warmstart")]
-    venv.set_physics_state([0], *before)
+    venv.set_physics_state(
+        [0],
+        *before,
+        elapsed=vectors[f"{prefix}elapsed"][t] - 1,
+        memory=remembered(game, vectors, t, prefix, touched),
+    )
     actions = [vectors[f"{prefix}act{i}"][t][None] for i in range(2)]
     return venv, venv.step(actions)
 
@@ -48,7 +65,14 @@ def test_physics_rewards_and_observations_reproduce(recorded):
 def test_last_steps_of_episodes_reproduce(recorded):
     game, vectors = recorded
     for t in range(len(vectors["term_done"])):
-        _, (_, rewards, dones, infos) = play_one_step(game, vectors, t, prefix="term_")
+        # In sumo the winner's reward tells whether they had touched, in Kick and Defend the
+        # keeper's 500 points do.
+        touched = vectors["term_winner"][t] >= 0 if game == "SumoHumans" else False
+        if game == "KickAndDefend":
+            touched = vectors["term_rem1"][t] in (1500.0, 2000.0)
+        _, (_, rewards, dones, infos) = play_one_step(
+            game, vectors, t, prefix="term_", touched=touched
+        )
         assert dones[0]
         np.testing.assert_allclose(rewards[:, 0], vectors["term_reward"][t], rtol=1e-5)
         winners = [i for i in range(2) if infos[0][i].get("winner")]

@@ -51,11 +51,19 @@ def test_importing_twice_is_harmless(zoo, tmp_path):
     assert import_zoo(zoo, tmp_path / "out") == import_zoo(zoo, tmp_path / "out")
 
 
-def test_recurrent_policies_are_skipped_with_a_note(zoo, tmp_path):
-    write_zoo(zoo, "agent_parameters-v1.pkl", game="SumoAnts")
+def test_recurrent_policies_are_imported(zoo, tmp_path):
+    write_zoo(zoo, "agent_parameters-v1.pkl", game="SumoAnts", length=299943)
     result = import_zoo(zoo, tmp_path / "out")[-1]
-    assert (result.game, result.agent_index, result.directory) == ("SumoAnts", None, None)
-    assert "recurrent" in result.note
+    assert (result.game, result.agent_index) == ("SumoAnts", None)
+    policy = load_saved(result.directory)
+    assert policy.initial_state(3).shape == (3, 4, 128)
+
+
+def test_versions_that_were_never_published_are_skipped_with_a_note(zoo, tmp_path):
+    write_zoo(zoo, "agent_parameters-v9.pkl", game="SumoAnts")
+    result = import_zoo(zoo, tmp_path / "out")[-1]
+    assert result.directory is None
+    assert "no zoo policy '9' for SumoAnts" in result.note
 
 
 def test_other_files_are_left_alone(zoo, tmp_path):
@@ -82,7 +90,7 @@ def test_damaged_file_is_named_once(zoo, tmp_path):
 
 
 def test_command_line_lists_what_it_did(zoo, tmp_path, capsys):
-    write_zoo(zoo, "agent_parameters-v1.pkl", game="SumoHumans")
+    write_zoo(zoo, "agent_parameters-v9.pkl", game="SumoHumans")
     assert main([str(zoo), "--out", str(tmp_path / "out")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["imported", "imported", "skipped", "2"]
@@ -112,9 +120,8 @@ def test_unwritable_destination_fails_in_one_line(zoo, tmp_path, capsys):
 def test_the_published_zoo(shared_dir, tmp_path):
     results = import_zoo(shared_dir / "agent_zoo", tmp_path / "out")
     assert len(results) == 19
-    assert sum(r.directory is not None for r in results) == 6
-    assert {r.game for r in results if r.directory is None} == {
-        "KickAndDefend",
-        "SumoAnts",
-        "SumoHumans",
-    }
+    assert all(r.directory is not None for r in results)
+    assert {r.game for r in results} == set(ZOO_GAMES)
+    for result in results:
+        recurrent = ZOO_GAMES[result.game].recurrent
+        assert (load_saved(result.directory).initial_state(1) is not None) == recurrent

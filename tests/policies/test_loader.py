@@ -123,11 +123,6 @@ def test_zoo_policy_that_is_not_imported_says_how_to():
     assert message.endswith("python -m aprl.policies.import_zoo agent_zoo --out some/zoo")
 
 
-def test_recurrent_zoo_policy_is_refused_by_game(tmp_path):
-    with pytest.raises(PolicyError, match="SumoHumans are recurrent"):
-        load("zoo", 1, env_name="multicomp/SumoHumansAutoContact-v0", zoo_dir=tmp_path)
-
-
 def test_game_without_zoo_policies():
     with pytest.raises(ConfigError, match="unknown game with zoo policies 'RockPaperScissors'"):
         load("zoo", 1, env_name="aprl/RockPaperScissors-v0")

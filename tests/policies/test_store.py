@@ -169,9 +169,9 @@ DAMAGE = {
     "no hash": (lambda d: edit_header(d, weights_sha256=None), "weights_sha256 is missing"),
     "no spaces": (lambda d: edit_header(d, action_space=None), "action_space is missing"),
     "no network": (lambda d: edit_header(d, architecture={}), "does not name its network"),
-    "lstm": (
-        lambda d: edit_header(d, architecture={"network": "lstm"}),
-        "network 'lstm' is not known to this version, only mlp",
+    "transformer": (
+        lambda d: edit_header(d, architecture={"network": "transformer"}),
+        "network 'transformer' is not known to this version, only mlp, lstm",
     ),
     "half an architecture": (
         lambda d: edit_header(d, architecture={"network": "mlp", "activation": "tanh"}),

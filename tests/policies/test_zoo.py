@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from aprl.errors import ConfigError, PolicyError
-from aprl.policies import ZOO_GAMES, MlpPolicy, decode_mlp, zoo_directory
+from aprl.policies import ZOO_GAMES, MlpPolicy, zoo_directory
+from aprl.policies.recurrent import LstmPolicy
 from aprl.policies.unpickle import read_array_pickle
-from aprl.policies.zoo import mlp_size, require_feedforward
+from aprl.policies.zoo import decode_lstm, decode_mlp, lstm_size, mlp_size
 
 from .helpers import action_box, observation_box, observations
 
+RECURRENT = ("KickAndDefend_agent1_v1", "KickAndDefend_agent2_v2")
+RECURRENT += ("SumoAnts_any_v2", "SumoHumans_any_v1")
 FEEDFORWARD = ("YouShallNotPassHumans_agent1_v1", "YouShallNotPassHumans_agent2_v1")
 FEEDFORWARD += ("RunToGoalAnts_agent1_v1",)
 
@@ -33,6 +36,29 @@ def test_published_networks_give_the_recorded_outputs(name, shared_dir):
     np.testing.assert_allclose(network.obs_std.numpy(), recorded["obs_std"], rtol=1e-6)
     assert float(network.value_mean) == pytest.approx(float(recorded["ret_mean"]), rel=1e-6)
     assert float(network.value_std) == pytest.approx(scale, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_published_recurrent_networks_give_the_recorded_outputs(name, shared_dir):
+    recorded = np.load(shared_dir / "vectors" / f"zoo_{name}.npz")
+    game, agent, version = name.split("_")
+    entry = ZOO_GAMES[game]
+    file = f"{agent.replace('any', 'agent')}_parameters-{version}.pkl"
+    path = shared_dir / "agent_zoo" / f"{game}-v0" / file
+    network = decode_lstm(read_array_pickle(path), entry.obs_dim, entry.act_dim)
+    spaces = observation_box(entry.obs_dim), action_box(entry.act_dim, entry.action_bound)
+    policy = LstmPolicy(network, *spaces)
+    obs, state = recorded["obs"], recorded["state"]
+    assert state.any()
+    mean, value = policy.mean(obs, state), policy.value(obs, state)
+    np.testing.assert_allclose(mean, recorded["mean"], atol=1e-5, rtol=1e-5)
+    scale = float(recorded["ret_std"])  # the value head itself agrees to 1e-5
+    np.testing.assert_allclose(value, recorded["value"], atol=1e-5 * scale, rtol=1e-6)
+    _, new = policy.predict(obs, state)
+    np.testing.assert_allclose(new, recorded["next_state"], atol=1e-5, rtol=1e-5)
+    np.testing.assert_array_equal(network.log_std.detach().numpy(), recorded["logstd"])
+    np.testing.assert_allclose(network.obs_mean.numpy(), recorded["obs_mean"], rtol=1e-6)
+    np.testing.assert_allclose(network.obs_std.numpy(), recorded["obs_std"], rtol=1e-6)
 
 
 def parts(obs_dim=5, act_dim=2, seed=0):
@@ -76,6 +102,9 @@ def test_the_order_of_the_flat_vector():
 def test_sizes_of_the_published_vectors():
     assert mlp_size(122, 8) == 24905
     assert mlp_size(380, 17) == 59039
+    assert lstm_size(137, 8) == 299943
+    assert lstm_size(395, 17) == 367677
+    assert lstm_size(384, 17) == 364839
 
 
 def test_vector_of_the_wrong_length_or_content_is_refused():
@@ -126,9 +155,3 @@ def test_table_agrees_with_the_published_files(shared_dir):
         sides = [""] if entry.symmetric else ["1", "2"]
         tags = range(1, entry.versions + 1)
         assert files == {f"agent{s}_parameters-v{t}.pkl" for s in sides for t in tags}
-
-
-def test_recurrent_games_are_named():
-    with pytest.raises(PolicyError, match=r"KickAndDefend are recurrent \(LSTM\)"):
-        require_feedforward("multicomp/KickAndDefend-v0")
-    require_feedforward("multicomp/RunToGoalAnts-v0")

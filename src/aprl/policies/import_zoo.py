@@ -16,15 +16,15 @@ from gymnasium import spaces
 
 from aprl.errors import AprlError, PolicyError
 from aprl.files import PathLike, sha256
-from aprl.policies.network import MlpPolicy
+from aprl.policies.network import ActorCriticMlp, MlpPolicy
+from aprl.policies.recurrent import LstmPolicy
 from aprl.policies.store import save_policy
 from aprl.policies.unpickle import read_array_pickle
 from aprl.policies.zoo import (
     DEFAULT_ZOO_DIR,
     ZOO_GAMES,
     ZooGame,
-    decode_mlp,
-    require_feedforward,
+    decode,
     zoo_directory,
 )
 
@@ -91,12 +91,11 @@ def _zoo_files(source: Path) -> Iterator[tuple[Path, str, int | None, int]]:
 def _convert(path: Path, game: str, agent_index: int | None, tag: int, out: Path) -> ZooImport:
     try:
         directory = zoo_directory(out, game, agent_index or 0, tag)
-        require_feedforward(game)
     except PolicyError as error:
         return ZooImport(path, game, agent_index, tag, None, str(error))
     entry = ZOO_GAMES[game]
     try:
-        network = decode_mlp(read_array_pickle(path), entry.obs_dim, entry.act_dim)
+        network = decode(read_array_pickle(path), entry)
     except PolicyError as error:
         text = str(error)
         raise PolicyError(text if text.startswith(str(path)) else f"{path}: {text}") from None
@@ -107,7 +106,8 @@ def _convert(path: Path, game: str, agent_index: int | None, tag: int, out: Path
         "source_file": f"{path.parent.name}/{path.name}",
         "source_sha256": sha256(path),
     }
-    save_policy(MlpPolicy(network, *_spaces(entry)), directory, provenance, kind="zoo")
+    kind = MlpPolicy if isinstance(network, ActorCriticMlp) else LstmPolicy
+    save_policy(kind(network, *_spaces(entry)), directory, provenance, kind="zoo")
     return ZooImport(path, game, agent_index, tag, directory)
 
 

@@ -14,7 +14,7 @@ from aprl.policies.base import Policy
 from aprl.policies.simple import ConstantPolicy, RandomPolicy, ZeroPolicy
 from aprl.policies.spaces import describe, fits
 from aprl.policies.store import HEADER_FILE, load_saved
-from aprl.policies.zoo import DEFAULT_ZOO_DIR, require_feedforward, zoo_directory
+from aprl.policies.zoo import DEFAULT_ZOO_DIR, zoo_directory
 
 POLICY_TYPES = ("zoo", "ppo", "zero", "random", "constant")
 ALIASES = {"ppo2": "ppo"}  # names of the TensorFlow era
@@ -117,7 +117,6 @@ def _canonical_type(policy_type: str) -> str:
 
 def _zoo_policy(tag: Any, env_name: str, index: int, zoo_dir: str | Path) -> Path:
     directory = zoo_directory(zoo_dir, env_name, index, tag)
-    require_feedforward(env_name)
     if not directory.is_dir():
         raise PolicyError(
             f"zoo policy {tag} of {canonical_game(env_name)} is not at {directory}; download the "

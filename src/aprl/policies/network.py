@@ -20,8 +20,8 @@ from aprl.policies.base import SeededPolicy
 from aprl.policies.spaces import describe, one_hot, width
 
 
-class ActorCriticMlp(nn.Module):
-    """Policy and value towers of tanh layers over normalised observations.
+class ActorCritic(nn.Module):
+    """What every network here has: a normaliser of observations, scales of values, a noise.
 
     An observation enters as `z = clip((obs - obs_mean) / obs_std, -clip, clip)`. The policy head is
     linear: the mean of a Gaussian whose `log_std` is a free vector, or logits over discrete actions
@@ -34,6 +34,58 @@ class ActorCriticMlp(nn.Module):
     value_mean: torch.Tensor
     value_std: torch.Tensor
     log_std: nn.Parameter | None
+
+    def __init__(
+        self, obs_dim: int, action_dim: int, clip: float = 10.0, discrete: bool = False
+    ) -> None:
+        """Make a normaliser that does nothing and unit noise.
+
+        Args:
+            obs_dim: floats per observation.
+            action_dim: components of an action, or the number of discrete actions.
+            clip: bound of a normalised observation, in standard deviations; may be infinite.
+            discrete: actions are choices rather than vectors.
+
+        Raises:
+            ValueError: a size below 1, or a clip that is not positive.
+        """
+        super().__init__()
+        require_sizes(obs_dim, action_dim)
+        if not clip > 0:
+            raise ValueError(f"the observation clip must be positive, got {clip}")
+        self.obs_dim = obs_dim
+        self.action_dim = action_dim
+        self.clip = float(clip)
+        self.discrete = discrete
+        self.register_buffer("obs_mean", torch.zeros(obs_dim))
+        self.register_buffer("obs_std", torch.ones(obs_dim))
+        self.register_buffer("value_mean", torch.zeros(()))
+        self.register_buffer("value_std", torch.ones(()))
+        self.log_std = None if discrete else nn.Parameter(torch.zeros(action_dim))
+
+    def normalise(self, obs: torch.Tensor) -> torch.Tensor:
+        """Normalise and clip observations `(n, obs_dim)`."""
+        z = obs.sub(self.obs_mean).div_(self.obs_std)
+        return z.clamp_(-self.clip, self.clip)
+
+    def denormalise(self, head: torch.Tensor) -> torch.Tensor:
+        """Values in units of reward `(n,)` from the value head's output `(n, 1)`."""
+        return head.squeeze(1) * self.value_std + self.value_mean
+
+
+def require_sizes(*sizes: object) -> None:
+    """Check sizes of layers.
+
+    Raises:
+        ValueError: one is no integer of at least 1.
+    """
+    for size in sizes:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"layer sizes are integers of at least 1, got {size!r}")
+
+
+class ActorCriticMlp(ActorCritic):
+    """Policy and value towers of tanh layers over normalised observations; see `ActorCritic`."""
 
     def __init__(
         self,
@@ -58,31 +110,12 @@ class ActorCriticMlp(nn.Module):
         Raises:
             ValueError: a size below 1, or a clip that is not positive.
         """
-        super().__init__()
-        policy_layers, value_layers = list(policy_layers), list(value_layers)
-        for size in [obs_dim, action_dim, *policy_layers, *value_layers]:
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"layer sizes are integers of at least 1, got {size!r}")
-        if not clip > 0:
-            raise ValueError(f"the observation clip must be positive, got {clip}")
-        self.obs_dim = obs_dim
-        self.action_dim = action_dim
-        self.policy_layers = policy_layers
-        self.value_layers = value_layers
-        self.clip = float(clip)
-        self.discrete = discrete
-        self.register_buffer("obs_mean", torch.zeros(obs_dim))
-        self.register_buffer("obs_std", torch.ones(obs_dim))
-        self.register_buffer("value_mean", torch.zeros(()))
-        self.register_buffer("value_std", torch.ones(()))
+        super().__init__(obs_dim, action_dim, clip, discrete)
+        require_sizes(*policy_layers, *value_layers)
+        self.policy_layers = list(policy_layers)
+        self.value_layers = list(value_layers)
         self.policy_tower = _tower([obs_dim, *policy_layers, action_dim])
         self.value_tower = _tower([obs_dim, *value_layers, 1])
-        self.log_std = None if discrete else nn.Parameter(torch.zeros(action_dim))
-
-    def normalise(self, obs: torch.Tensor) -> torch.Tensor:
-        """Normalise and clip observations `(n, obs_dim)`."""
-        z = obs.sub(self.obs_mean).div_(self.obs_std)
-        return z.clamp_(-self.clip, self.clip)
 
     def policy(self, obs: torch.Tensor) -> torch.Tensor:
         """Mean of the action, or logits: `(n, action_dim)` from observations `(n, obs_dim)`."""
@@ -90,13 +123,13 @@ class ActorCriticMlp(nn.Module):
 
     def value(self, obs: torch.Tensor) -> torch.Tensor:
         """Value in units of reward: `(n,)` from observations `(n, obs_dim)`."""
-        return self._denormalise(_activations(self.value_tower, self.normalise(obs))[-1])
+        return self.denormalise(_activations(self.value_tower, self.normalise(obs))[-1])
 
     def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Both heads from one pass over the normaliser: see `policy` and `value`."""
         z = self.normalise(obs)
         policy = _activations(self.policy_tower, z)[-1]
-        return policy, self._denormalise(_activations(self.value_tower, z)[-1])
+        return policy, self.denormalise(_activations(self.value_tower, z)[-1])
 
     def hidden(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Activations of the policy and of the value tower.
@@ -111,9 +144,6 @@ class ActorCriticMlp(nn.Module):
         )
         return policy, value
 
-    def _denormalise(self, head: torch.Tensor) -> torch.Tensor:
-        return head.squeeze(1) * self.value_std + self.value_mean
-
 
 class NetworkPolicy(SeededPolicy, ABC):
     """A policy made of a network, which a file can hold: see `aprl.policies.store`.
@@ -124,7 +154,37 @@ class NetworkPolicy(SeededPolicy, ABC):
     """
 
     network_name: ClassVar[str]
-    network: nn.Module
+    network: ActorCritic
+
+    def __init__(
+        self,
+        network: ActorCritic,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        seed: int | np.random.SeedSequence = 0,
+    ) -> None:
+        """Join a network and the spaces it plays in.
+
+        Args:
+            network: not copied; training it further changes this policy.
+            observation_space: one-dimensional Box, or Discrete, which enters one-hot.
+            action_space: one-dimensional Box, or Discrete.
+            seed: of the generator of the actions' noise.
+
+        Raises:
+            PolicyError: the network's sizes are not those of the spaces.
+        """
+        super().__init__(observation_space, action_space, seed)
+        self.network = network
+        for what, space, size in (
+            ("observations", observation_space, network.obs_dim),
+            ("actions", action_space, network.action_dim),
+        ):
+            if width(space) != size:
+                raise PolicyError(f"network with {size} {what} does not fit {describe(space)}")
+        if network.discrete != isinstance(action_space, spaces.Discrete):
+            head = "discrete" if network.discrete else "Gaussian"
+            raise PolicyError(f"{head} policy head does not fit {describe(action_space)}")
 
     @classmethod
     @abstractmethod
@@ -182,6 +242,43 @@ class NetworkPolicy(SeededPolicy, ABC):
     ) -> dict[str, np.ndarray]:
         """Activations `ff_policy` and `ff_value`, per environment `(n, features)` float32."""
 
+    def act(self, head: np.ndarray, deterministic: bool) -> np.ndarray:
+        """Choose actions from the policy head's output `(n, action_dim)`, which may be changed.
+
+        They are samples from the Gaussian, clipped to the action box, or choices drawn from the
+        softmax; the modes of these if `deterministic`.
+        """
+        space = self.action_space
+        if isinstance(space, spaces.Discrete):
+            if not deterministic:  # Gumbel-max: the argmax of noisy logits is a softmax sample
+                head = head + self.rng.gumbel(size=head.shape)
+            return head.argmax(axis=1) + space.start
+        assert isinstance(space, spaces.Box)
+        if not deterministic:
+            assert self.network.log_std is not None
+            noise = self.rng.standard_normal(head.shape, dtype=np.float32)
+            noise *= self.network.log_std.exp().numpy()
+            head += noise
+        np.maximum(head, space.low, out=head)
+        return np.minimum(head, space.high, out=head)
+
+    def as_input(self, obs: np.ndarray) -> torch.Tensor:
+        """Observations as the network takes them, `(n, network.obs_dim)` float32.
+
+        Raises:
+            PolicyError: observations of the wrong shape.
+        """
+        space = self.observation_space
+        if isinstance(space, spaces.Discrete):
+            return torch.from_numpy(one_hot(obs, space))
+        obs = np.asarray(obs, dtype=np.float32)
+        if obs.ndim != 2 or obs.shape[1] != self.network.obs_dim:
+            raise PolicyError(
+                f"expected observations of shape (n, {self.network.obs_dim}), got {obs.shape}"
+            )
+        # PyTorch warns about arrays that must not be written to.
+        return torch.from_numpy(obs if obs.flags.writeable else obs.copy())
+
 
 class MlpPolicy(NetworkPolicy):
     """An `ActorCriticMlp` that plays.
@@ -192,36 +289,6 @@ class MlpPolicy(NetworkPolicy):
 
     network_name = "mlp"
     network: ActorCriticMlp
-
-    def __init__(
-        self,
-        network: ActorCriticMlp,
-        observation_space: spaces.Space,
-        action_space: spaces.Space,
-        seed: int | np.random.SeedSequence = 0,
-    ) -> None:
-        """Join a network and the spaces it plays in.
-
-        Args:
-            network: not copied; training it further changes this policy.
-            observation_space: one-dimensional Box, or Discrete, which enters one-hot.
-            action_space: one-dimensional Box, or Discrete.
-            seed: of the generator of the actions' noise.
-
-        Raises:
-            PolicyError: the network's sizes are not those of the spaces.
-        """
-        super().__init__(observation_space, action_space, seed)
-        self.network = network
-        for what, space, size in (
-            ("observations", observation_space, network.obs_dim),
-            ("actions", action_space, network.action_dim),
-        ):
-            if width(space) != size:
-                raise PolicyError(f"network with {size} {what} does not fit {describe(space)}")
-        if network.discrete != isinstance(action_space, spaces.Discrete):
-            head = "discrete" if network.discrete else "Gaussian"
-            raise PolicyError(f"{head} policy head does not fit {describe(action_space)}")
 
     @classmethod
     def from_architecture(
@@ -273,20 +340,7 @@ class MlpPolicy(NetworkPolicy):
         Raises:
             PolicyError: observations of the wrong shape.
         """
-        head = self.network.policy(self._input(obs)).numpy()
-        space = self.action_space
-        if isinstance(space, spaces.Discrete):
-            if not deterministic:  # Gumbel-max: the argmax of noisy logits is a softmax sample
-                head = head + self.rng.gumbel(size=head.shape)
-            return head.argmax(axis=1) + space.start, None
-        assert isinstance(space, spaces.Box)
-        if not deterministic:
-            assert self.network.log_std is not None
-            noise = self.rng.standard_normal(head.shape, dtype=np.float32)
-            noise *= self.network.log_std.exp().numpy()
-            head += noise
-        np.maximum(head, space.low, out=head)
-        return np.minimum(head, space.high, out=head), None
+        return self.act(self.network.policy(self.as_input(obs)).numpy(), deterministic), None
 
     @torch.inference_mode()
     def mean(
@@ -296,7 +350,7 @@ class MlpPolicy(NetworkPolicy):
         episode_start: np.ndarray | None = None,
     ) -> np.ndarray:
         """See `NetworkPolicy.mean`."""
-        return self.network.policy(self._input(obs)).numpy()
+        return self.network.policy(self.as_input(obs)).numpy()
 
     @torch.inference_mode()
     def value(
@@ -306,7 +360,7 @@ class MlpPolicy(NetworkPolicy):
         episode_start: np.ndarray | None = None,
     ) -> np.ndarray:
         """See `NetworkPolicy.value`."""
-        return self.network.value(self._input(obs)).numpy()
+        return self.network.value(self.as_input(obs)).numpy()
 
     @torch.inference_mode()
     def hidden(
@@ -316,20 +370,8 @@ class MlpPolicy(NetworkPolicy):
         episode_start: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
         """See `NetworkPolicy.hidden`; the layers of a tower lie side by side, the first first."""
-        policy, value = self.network.hidden(self._input(obs))
+        policy, value = self.network.hidden(self.as_input(obs))
         return {"ff_policy": policy.numpy(), "ff_value": value.numpy()}
-
-    def _input(self, obs: np.ndarray) -> torch.Tensor:
-        space = self.observation_space
-        if isinstance(space, spaces.Discrete):
-            return torch.from_numpy(one_hot(obs, space))
-        obs = np.asarray(obs, dtype=np.float32)
-        if obs.ndim != 2 or obs.shape[1] != self.network.obs_dim:
-            raise PolicyError(
-                f"expected observations of shape (n, {self.network.obs_dim}), got {obs.shape}"
-            )
-        # PyTorch warns about arrays that must not be written to.
-        return torch.from_numpy(obs if obs.flags.writeable else obs.copy())
 
 
 def _tower(sizes: Sequence[int]) -> nn.ModuleList:

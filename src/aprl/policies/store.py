@@ -22,6 +22,7 @@ from aprl.errors import AprlError, PolicyError, RunError
 from aprl.files import PathLike, atomic_path, read_json, sha256, write_json
 from aprl.policies import spaces as space_json
 from aprl.policies.network import MlpPolicy, NetworkPolicy
+from aprl.policies.recurrent import LstmPolicy
 
 FORMAT = "aprl-policy"
 FORMAT_VERSION = 1
@@ -30,7 +31,9 @@ WEIGHTS_FILE = "policy.safetensors"
 HEADER_FILE = "policy.json"
 
 # A new kind of network is one more entry; the files' format stays the same.
-NETWORKS: dict[str, type[NetworkPolicy]] = {cls.network_name: cls for cls in (MlpPolicy,)}
+NETWORKS: dict[str, type[NetworkPolicy]] = {
+    cls.network_name: cls for cls in (MlpPolicy, LstmPolicy)
+}
 
 
 def save_policy(

@@ -1,20 +1,20 @@
 """The MuJoCo games as a `VecMultiEnv`: one call steps every environment on a C++ thread pool."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from aprl.envs.base import Observations, Step, VecMultiEnv
-from aprl.envs.episodes import TIE, EpisodeTracker, require_positive, terminal_infos
-from aprl.envs.mujoco.rules import GOAL_REWARD, Rules, Terms, Verdict
+from aprl.envs.episodes import TIE, EpisodeTracker, require_positive, saved_array, terminal_infos
+from aprl.envs.mujoco.masking import OpponentMask
+from aprl.envs.mujoco.rules import GOAL_REWARD, GameState, Rows, Rules, Terms, Verdict
 from aprl.envs.mujoco.scene import NUM_AGENTS, PhysicsProfile, build_model
 from aprl.envs.mujoco.simulation import BatchSimulation
 from aprl.errors import ConfigError
 
 ASIDE = (-3.0, 3.0)  # metres along y
-RESET_NOISE = 0.1  # half-width of the uniform qpos noise, and std of the qvel noise
 
 
 class MujocoGame(VecMultiEnv):
@@ -31,6 +31,9 @@ class MujocoGame(VecMultiEnv):
             down (`agent_done`), since nobody learns much from lying on the floor.
         aside: a training aid, not the game: (agent, fraction of the episodes) that start with this
             agent `ASIDE` metres off the middle line, out of the other's way.
+        masks: per agent index, what hides its opponent from it.
+        version: stage of the start curriculum that sumo and Kick and Defend were published with;
+            None is the full game.
 
     Attributes:
         unstable_games: episodes ended as ties so far because physics or actions were not finite.
@@ -46,12 +49,14 @@ class MujocoGame(VecMultiEnv):
         max_episode_steps: int | None = None,
         end_when_down: int | None = None,
         aside: tuple[int, float] | None = None,
+        masks: Mapping[int, OpponentMask] | None = None,
+        version: float | None = None,
     ) -> None:
         require_positive(num_envs=num_envs)
         if max_episode_steps is not None:
             require_positive(max_episode_steps=max_episode_steps)
         self.model = build_model(rules.scene, profile)
-        self.rules = rules(self.model)
+        self.rules = rules(self.model, version)
         self.sim = BatchSimulation(self.model, num_envs, num_threads)
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps
@@ -65,6 +70,12 @@ class MujocoGame(VecMultiEnv):
         root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._rngs = [np.random.default_rng(child) for child in root.spawn(num_envs)]
         self._episodes = EpisodeTracker(NUM_AGENTS, num_envs)
+        self._memory = np.zeros((num_envs, len(self.rules.remembered)))
+        self._masks = _by_agent(masks or {})
+        self._views = [
+            mask.view(self.model.qpos0[self.rules.agents[1 - agent].qpos]) if mask else None
+            for agent, mask in enumerate(self._masks)
+        ]
         self._terms: tuple[Terms, ...] = ({}, {})
         self._all = np.arange(num_envs)
         self.unstable_games = 0
@@ -73,7 +84,7 @@ class MujocoGame(VecMultiEnv):
         """See `VecMultiEnv.reset`."""
         self._episodes.restart()
         self._begin(self._all)
-        return self.rules.observe(self.sim, slice(None))
+        return self.observe()
 
     def _begin(self, env_ids: np.ndarray) -> None:
         """Put environments into fresh starting states."""
@@ -82,10 +93,11 @@ class MujocoGame(VecMultiEnv):
         qvel = np.empty((len(env_ids), model.nv))
         for row, env in enumerate(env_ids):
             rng = self._rngs[env]
-            qpos[row] = model.qpos0 + rng.uniform(-RESET_NOISE, RESET_NOISE, model.nq)
-            qvel[row] = RESET_NOISE * rng.standard_normal(model.nv)
+            start = self.rules.start(rng)
+            qpos[row], qvel[row], self._memory[env] = start.qpos, start.qvel, start.memory
             if self.aside is not None and rng.random() < self.aside[1]:
                 qpos[row, self.rules.agents[self.aside[0]].qpos.start + 1] += rng.choice(ASIDE)
+        self.rules.prepare(self.sim, env_ids, self._memory[env_ids])
         self.sim.reset(env_ids, qpos, qvel)
 
     def step(self, actions: Sequence[np.ndarray]) -> Step:
@@ -97,7 +109,8 @@ class MujocoGame(VecMultiEnv):
             actions = [np.where(broken[:, None], 0.0, action) for action in actions]
         before = self.rules.before(self.sim)
         broken |= self.sim.step(control)
-        verdict = self.rules.judge(self.sim, tuple(actions), before, self._episodes.lengths + 1)
+        state = GameState(self.sim, self._episodes.lengths + 1, self._memory)
+        verdict = self.rules.judge(state, tuple(actions), before)
         if self.end_when_down is not None:
             self._give_up(self.end_when_down, verdict)
         rewards = verdict.move + verdict.goal
@@ -110,7 +123,7 @@ class MujocoGame(VecMultiEnv):
         if self.max_episode_steps is not None:
             truncated = ~done & (self._episodes.lengths >= self.max_episode_steps)
             done = done | truncated
-        obs = self.rules.observe(self.sim, slice(None))
+        obs = self.observe()
         if not done.any():
             return obs, rewards, done, [{} for _ in range(self.num_envs)]
         episodes = self._episodes.finish(done)
@@ -119,7 +132,7 @@ class MujocoGame(VecMultiEnv):
             infos[env]["unstable"] = True
         ended = np.flatnonzero(done)
         self._begin(ended)
-        for whole, fresh in zip(obs, self.rules.observe(self.sim, ended), strict=True):
+        for whole, fresh in zip(obs, self.observe(ended), strict=True):
             whole[ended] = fresh
         return obs, rewards, done, infos
 
@@ -161,28 +174,54 @@ class MujocoGame(VecMultiEnv):
         qpos: np.ndarray,
         qvel: np.ndarray,
         warmstart: np.ndarray | None = None,
+        elapsed: np.ndarray | None = None,
+        memory: np.ndarray | None = None,
     ) -> None:
-        """Put environments into given states; episode counters go on as they are.
+        """Put environments into given states.
 
         Args:
             env_ids: sorted, unique indices `(k,)`.
             qpos: `(k, nq)`.
             qvel: `(k, nv)`.
             warmstart: accelerations `(k, nv)` from which the solver starts; zeros if None.
+            elapsed: steps played `(k,)`; None leaves the counters as they are.
+            memory: what the rules remember, `(k, len(rules.remembered))`; None leaves it.
         """
-        self.sim.set_state(self._valid_ids(env_ids), qpos, qvel, warmstart)
+        ids = self._valid_ids(env_ids)
+        if elapsed is not None:
+            self._episodes.lengths[ids] = elapsed
+        if memory is not None:
+            self._memory[ids] = memory
+            self.rules.prepare(self.sim, ids, self._memory[ids])
+        self.sim.set_state(ids, qpos, qvel, warmstart)
 
     def get_simulator_state(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Complete simulator states, opaque rows `(k, nstate)`, for branching and planning."""
-        return self.sim.copy_state(self._valid_ids(env_ids))
+        """Complete states of games in progress, opaque rows `(k, n)`, for branching and planning.
+
+        They hold the simulation, what the rules remember, and the episode's length and returns; not
+        the random generators, from which only the next episodes' starts are drawn.
+        """
+        ids = self._valid_ids(env_ids)
+        blocks = [self.sim.copy_state(ids), self._memory[ids]]
+        blocks += [self._episodes.lengths[ids, None], self._episodes.returns[:, ids].T]
+        return np.concatenate(blocks, axis=1)
 
     def set_simulator_state(self, env_ids: Sequence[int] | np.ndarray, rows: np.ndarray) -> None:
         """Put back rows of `get_simulator_state`, into the same or other environments."""
-        self.sim.restore_state(self._valid_ids(env_ids), rows)
+        ids = self._valid_ids(env_ids)
+        remembered = self._memory.shape[1]
+        columns = np.cumsum([self.sim.state_size, remembered, 1])
+        simulation, memory, lengths, returns = np.split(rows, columns, axis=1)
+        self._memory[ids] = memory
+        self._episodes.lengths[ids] = lengths[:, 0]
+        self._episodes.returns[:, ids] = returns.T
+        self.rules.prepare(self.sim, ids, memory)
+        self.sim.restore_state(ids, simulation)
 
-    def observe(self) -> Observations:
-        """Observations of the present states, for use after a state was set."""
-        return self.rules.observe(self.sim, slice(None))
+    def observe(self, env_ids: Rows = slice(None)) -> Observations:
+        """Observations of the present states, `(k, obs_dim)` per agent."""
+        state = GameState(self.sim, self._episodes.lengths, self._memory)
+        return self.rules.observe(state, env_ids, self._views)
 
     def _valid_ids(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
         ids = np.asarray(env_ids, dtype=np.int64)
@@ -196,7 +235,9 @@ class MujocoGame(VecMultiEnv):
         """See `VecMultiEnv.state_dict`."""
         return {
             "simulator": self.sim.copy_state(slice(None)),
+            "memory": self._memory.copy(),
             "episodes": self._episodes.state_dict(),
+            "masks": [mask and mask.state_dict() for mask in self._masks],
             "terms": [dict(terms) for terms in self._terms],
             "rngs": [rng.bit_generator.state for rng in self._rngs],
             "unstable_games": self.unstable_games,
@@ -204,9 +245,21 @@ class MujocoGame(VecMultiEnv):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See `VecMultiEnv.load_state_dict`."""
+        self._memory = saved_array(state, "memory", self._memory.shape, np.float64)
+        self.rules.prepare(self.sim, self._all, self._memory)
         self.sim.restore_state(self._all, state["simulator"])
+        for mask, saved in zip(self._masks, state["masks"], strict=True):
+            if mask is not None:
+                mask.load_state_dict(saved)
         self._episodes.load_state_dict(state["episodes"])
         self._terms = tuple(state["terms"])
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
         self.unstable_games = state["unstable_games"]
+
+
+def _by_agent(masks: Mapping[int, OpponentMask]) -> list[OpponentMask | None]:
+    for agent in masks:
+        if agent not in range(NUM_AGENTS):
+            raise ConfigError(f"agent {agent!r} cannot be masked; the agents are 0 and 1")
+    return [masks.get(agent) for agent in range(NUM_AGENTS)]

@@ -1,23 +1,51 @@
-"""The rules of a game over a batch of simulations: observations, rewards, ends, winners.
+"""The rules of a game over a batch of simulations: starts, observations, rewards, ends, winners.
 
 Everything is computed for all environments at once. Facts: Bansal et al. (2018) as re-published in
 `gym_compete` 0.0.2; derived quantities are those of the new state (see `BatchSimulation`).
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import mujoco
 import numpy as np
 
-from aprl.envs.mujoco.scene import AgentSlices, Scene, agent_slices
+from aprl.envs.mujoco.scene import GOAL_LINE, AgentSlices, Scene, agent_slices
 from aprl.envs.mujoco.simulation import FRAME_SKIP, BatchSimulation
 
 GOAL_REWARD = 1000.0
+RESET_NOISE = 0.1  # half-width of the uniform qpos noise, and std of the qvel noise
 
 Rows = np.ndarray | slice
 Terms = dict[str, np.ndarray]
+OpponentView = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass
+class GameState:
+    """Where every game of the batch stands.
+
+    Attributes:
+        sim: the simulations.
+        elapsed: steps played in each episode, `(N,)` int64.
+        memory: what the rules remember of each episode beyond the simulation, `(N, m)` float64;
+            `Rules.remembered` names the columns.
+    """
+
+    sim: BatchSimulation
+    elapsed: np.ndarray
+    memory: np.ndarray
+
+
+@dataclass
+class Start:
+    """Where one episode begins: positions `(nq,)`, velocities `(nv,)`, and the rules' memory."""
+
+    qpos: np.ndarray
+    qvel: np.ndarray
+    memory: tuple[float, ...] = ()
 
 
 @dataclass
@@ -47,41 +75,75 @@ class Before:
 
 
 class Rules(ABC):
-    """One game. Stateless between steps: per-environment state lives in the engine."""
+    """One game. Stateless between steps: what an episode must remember is in `GameState.memory`.
+
+    Args:
+        model: the compiled scene.
+        version: stage of the published start curriculum, for games that have one (see `start`);
+            None is the full game.
+    """
 
     scene: ClassVar[Scene]
+    observation_dim: ClassVar[int]  # length of each agent's observation vector
     max_steps: ClassVar[int | None] = None  # a limit that is part of the game's own rules
+    remembered: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, model: mujoco.MjModel) -> None:
+    def __init__(self, model: mujoco.MjModel, version: float | None = None) -> None:
+        self.model = model
+        self.version = version
         self.agents: tuple[AgentSlices, AgentSlices] = agent_slices(model)
         self.dt = self.scene.timestep * FRAME_SKIP
-        self.goals = np.array([4.0 if pos[0] < 0 else -4.0 for pos, _ in self.scene.poses])
+        self.goals = np.array([-np.sign(pos[0]) * GOAL_LINE for pos, _ in self.scene.poses])
 
-    @property
-    @abstractmethod
-    def observation_dim(self) -> int:
-        """Length of each agent's observation vector."""
+    def start(self, rng: np.random.Generator) -> Start:
+        """Draw where an episode begins; by default the scene's poses with noise."""
+        noise = rng.uniform(-RESET_NOISE, RESET_NOISE, self.model.nq)
+        return Start(self.model.qpos0 + noise, RESET_NOISE * rng.standard_normal(self.model.nv))
+
+    def prepare(self, sim: BatchSimulation, rows: Rows, memory: np.ndarray) -> None:  # noqa: B027
+        """Change the chosen simulations' models to what `memory` `(k, m)` says of them."""
 
     @abstractmethod
-    def observe(self, sim: BatchSimulation, rows: Rows) -> tuple[np.ndarray, ...]:
-        """Observations of the chosen environments, per agent `(k, observation_dim)` float32."""
-
-    @abstractmethod
-    def judge(
-        self,
-        sim: BatchSimulation,
-        actions: tuple[np.ndarray, ...],
-        before: Before,
-        elapsed: np.ndarray,
-    ) -> Verdict:
-        """Rewards, ends and winners after a step.
+    def fill(
+        self, out: np.ndarray, state: GameState, agent: int, opponent: np.ndarray, rows: Rows
+    ) -> None:
+        """Write one agent's observations.
 
         Args:
-            sim: the simulations after the step.
+            out: `(k, observation_dim)` float32.
+            state: where the games stand.
+            agent: who looks.
+            opponent: the other player's qpos as this agent sees it, `(k, nq of a body)`.
+            rows: the `k` environments.
+        """
+
+    @abstractmethod
+    def judge(self, state: GameState, actions: tuple[np.ndarray, ...], before: Before) -> Verdict:
+        """Rewards, ends and winners after a step; updates `state.memory`.
+
+        Args:
+            state: where the games stand after the step, `elapsed` counting it.
             actions: per agent `(N, nu)`, as given, not clipped.
             before: what `before` returned ahead of the step.
-            elapsed: steps played in each episode, this one included, `(N,)`.
         """
+
+    def observe(
+        self, state: GameState, rows: Rows, views: Sequence[OpponentView | None]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Observations of the chosen environments, per agent `(k, observation_dim)` float32.
+
+        Args:
+            state: where the games stand.
+            rows: the `k` environments.
+            views: per agent, what it sees in place of its opponent's qpos; None: the truth.
+        """
+        count = len(state.elapsed) if isinstance(rows, slice) else len(rows)
+        outs = np.empty((2, count, self.observation_dim), dtype=np.float32)
+        for agent, view in enumerate(views):
+            opponent = state.sim.qpos[rows, self.agents[1 - agent].qpos]
+            seen = opponent if view is None else view(opponent)
+            self.fill(outs[agent], state, agent, seen, rows)
+        return outs[0], outs[1]
 
     def before(self, sim: BatchSimulation) -> Before:
         """Take down what `judge` needs of the state before the step."""
@@ -99,70 +161,3 @@ class Rules(ABC):
         """Whether each player's centre of mass is past its goal line, `(2, N)` bool."""
         goals = self.goals[:, None]
         return np.where(goals > 0, com_x > goals, com_x < goals)
-
-
-class AntObservation:
-    """qpos 0:15, qvel 15:29, contact forces 29:107, opponent's qpos 107:122."""
-
-    size = 122
-
-    @staticmethod
-    def fill(
-        out: np.ndarray, sim: BatchSimulation, own: AgentSlices, other: AgentSlices, rows: Rows
-    ) -> None:
-        """Write the first 122 entries of `out` `(k, >= 122)`."""
-        k = len(out)
-        out[:, 0:15] = sim.qpos[rows, own.qpos]
-        out[:, 15:29] = sim.qvel[rows, own.qvel]
-        out[:, 29:107] = sim.cfrc_ext[rows, own.bodies].reshape(k, 78)
-        np.clip(out[:, 29:107], -1.0, 1.0, out=out[:, 29:107])
-        out[:, 107:122] = sim.qpos[rows, other.qpos]
-
-
-class HumanoidObservation:
-    """Own qpos 0:24, qvel 24:47, cinert 47:177, cvel 177:255, motor forces 255:278.
-
-    Then contact forces 278:356 and the opponent's qpos 356:380.
-    """
-
-    size = 380
-
-    @staticmethod
-    def fill(
-        out: np.ndarray, sim: BatchSimulation, own: AgentSlices, other: AgentSlices, rows: Rows
-    ) -> None:
-        """Write the first 380 entries of `out` `(k, >= 380)`."""
-        k = len(out)
-        out[:, 0:24] = sim.qpos[rows, own.qpos]
-        out[:, 24:47] = sim.qvel[rows, own.qvel]
-        out[:, 47:177] = sim.cinert[rows, own.bodies].reshape(k, 130)
-        out[:, 177:255] = sim.cvel[rows, own.bodies].reshape(k, 78)
-        out[:, 255:278] = sim.qfrc_actuator[rows, own.qvel]
-        out[:, 278:356] = sim.cfrc_ext[rows, own.bodies].reshape(k, 78)
-        np.clip(out[:, 278:356], -1.0, 1.0, out=out[:, 278:356])
-        out[:, 356:380] = sim.qpos[rows, other.qpos]
-
-
-def observe_both(
-    layout: type[AntObservation] | type[HumanoidObservation],
-    agents: tuple[AgentSlices, AgentSlices],
-    sim: BatchSimulation,
-    rows: Rows,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Observations of both players in a layout that holds nothing beyond it."""
-    count = sim.num_envs if isinstance(rows, slice) else len(rows)
-    outs = np.empty((2, count, layout.size), dtype=np.float32)
-    layout.fill(outs[0], sim, agents[0], agents[1], rows)
-    layout.fill(outs[1], sim, agents[1], agents[0], rows)
-    return outs[0], outs[1]
-
-
-def contact_cost(sim: BatchSimulation, own: AgentSlices) -> np.ndarray:
-    """Humanoids' penalty for external forces, `(N,)`: 5e-7 times their squared sum, at most 10."""
-    forces = sim.cfrc_ext[:, own.bodies]
-    return np.minimum(5e-7 * np.einsum("nbf,nbf->n", forces, forces, dtype=np.float64), 10.0)
-
-
-def control_cost(actions: np.ndarray, weight: float) -> np.ndarray:
-    """`weight` times the squared sum of an agent's actions, `(N,)`."""
-    return weight * np.einsum("na,na->n", actions, actions, dtype=np.float64)

@@ -9,6 +9,10 @@ from aprl.envs.mujoco.bodies import IDENTITY_QUAT, Body, build_spec
 
 NUM_AGENTS = 2
 GOAL_LINE = 4.0  # metres from the centre, along x
+ARENA_HEIGHT = 0.5  # metres, the top of sumo's platform
+MAX_ARENA_RADIUS = 4.5
+BALL_RADIUS = 0.15
+BALL_MASS = 0.1  # kilograms
 YAW_180 = (0.0, 0.0, 0.0, 1.0)
 
 Pose = tuple[tuple[float, float, float], tuple[float, float, float, float]]
@@ -50,11 +54,17 @@ class Scene:
         body: description of both players.
         poses: per agent, the torso's position (m) and orientation at qpos0.
         timestep: of one physics substep, in seconds.
+        arena: a round platform in the middle, `MAX_ARENA_RADIUS` wide until a game changes it, and
+            a sensor `players` of contact between the two.
+        ball: a free ball, whose coordinates come first in qpos and qvel, and a sensor
+            `keeper_ball` of contact between it and agent 1.
     """
 
     body: Body
     poses: tuple[Pose, Pose]
     timestep: float
+    arena: bool = False
+    ball: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ def build_model(scene: Scene, profile: PhysicsProfile) -> mujoco.MjModel:
     spec.option.solver = profile.solver
     spec.option.iterations = profile.iterations
     spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
-    _add_world(spec, profile)
+    _add_world(spec, scene, profile)
     for agent, (pos, quat) in enumerate(scene.poses):
         frame = spec.worldbody.add_frame(pos=pos, quat=quat)
         player = build_spec(scene.body, profile.geom_solimp)
@@ -93,10 +103,30 @@ def build_model(scene: Scene, profile: PhysicsProfile) -> mujoco.MjModel:
             objtype=mujoco.mjtObj.mjOBJ_BODY,
             objname=f"agent{agent}/{scene.body.root.name}",
         )
+    torsos = [f"agent{agent}/{scene.body.root.name}" for agent in range(NUM_AGENTS)]
+    if scene.arena:
+        _add_contact_sensor(spec, "players", torsos[0], torsos[1])
+    if scene.ball:
+        _add_contact_sensor(spec, "keeper_ball", "ball", torsos[1])
     return spec.compile()
 
 
-def _add_world(spec: mujoco.MjSpec, profile: PhysicsProfile) -> None:
+def _add_contact_sensor(spec: mujoco.MjSpec, name: str, first: str, second: str) -> None:
+    """Report the number of contacts between two subtrees of bodies, and the least distance."""
+    found, dist = mujoco.mjtConDataField.mjCONDATA_FOUND, mujoco.mjtConDataField.mjCONDATA_DIST
+    nearest_first, contacts = 1, 1
+    spec.add_sensor(
+        name=name,
+        type=mujoco.mjtSensor.mjSENS_CONTACT,
+        objtype=mujoco.mjtObj.mjOBJ_XBODY,
+        objname=first,
+        reftype=mujoco.mjtObj.mjOBJ_XBODY,
+        refname=second,
+        intprm=[(1 << int(found)) | (1 << int(dist)), nearest_first, contacts],
+    )
+
+
+def _add_world(spec: mujoco.MjSpec, scene: Scene, profile: PhysicsProfile) -> None:
     floor = spec.worldbody.add_geom(
         name="floor",
         type=mujoco.mjtGeom.mjGEOM_PLANE,
@@ -116,9 +146,33 @@ def _add_world(spec: mujoco.MjSpec, profile: PhysicsProfile) -> None:
             condim=3,
         )
         geoms.append(line)
+    if scene.arena:
+        platform = spec.worldbody.add_geom(
+            name="arena",
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            pos=[0, 0, ARENA_HEIGHT / 2],
+            size=[MAX_ARENA_RADIUS, ARENA_HEIGHT / 2, 0],
+            condim=3,
+            friction=[1, 0.1, 0.1],
+        )
+        geoms.append(platform)
+    if scene.ball:
+        geoms.append(_add_ball(spec))
     if profile.geom_solimp is not None:
         for geom in geoms:
             geom.solimp = profile.geom_solimp
+
+
+def _add_ball(spec: mujoco.MjSpec) -> mujoco.MjsGeom:
+    body = spec.worldbody.add_body(name="ball", pos=[0, 0, 0.2])
+    body.add_joint(name="ball", type=mujoco.mjtJoint.mjJNT_FREE, damping=[0.001, 0, 0])
+    return body.add_geom(
+        name="ball",
+        type=mujoco.mjtGeom.mjGEOM_SPHERE,
+        size=[BALL_RADIUS, 0, 0],
+        mass=BALL_MASS,
+        condim=3,
+    )
 
 
 def agent_slices(model: mujoco.MjModel) -> tuple[AgentSlices, AgentSlices]:

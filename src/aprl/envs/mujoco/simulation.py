@@ -28,7 +28,8 @@ class BatchSimulation:
     would cost an inverse-dynamics pass each, and on in the closing forward pass.
 
     Array attributes are live, `(num_envs, ...)` in `mujoco.MjData`'s layout: `qpos`, `qvel`,
-    `ctrl`, `subtree_com` in float64; `cinert`, `cvel`, `qfrc_actuator`, `cfrc_ext` in float32.
+    `ctrl`, `subtree_com`, `xmat` in float64; `cinert`, `cvel`, `qfrc_actuator`, `cfrc_ext` in
+    float32.
     """
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, num_threads: int = 0) -> None:
@@ -39,11 +40,14 @@ class BatchSimulation:
         self._state = bind("state")
         self.qpos, self.qvel, self.ctrl = bind("qpos"), bind("qvel"), bind("ctrl")
         self._warmstart = bind("qacc_warmstart")
-        self.subtree_com = bind("subtree_com")
+        self.subtree_com, self.xmat = bind("subtree_com"), bind("xmat")
         self.cinert, self.cvel = bind("cinert", np.float32), bind("cvel", np.float32)
         self.qfrc_actuator = bind("qfrc_actuator", np.float32)
         self.cfrc_ext = bind("cfrc_ext", np.float32)
         self._warning = bind("warning")
+        self._sensors = bind("sensordata")
+        expand = self._batch.expand
+        self._geoms = {name: expand(f"geom_{name}") for name in ("size", "rbound", "aabb")}
         self._disable = self._batch.expand("disableflags")
         self._flags = int(model.opt.disableflags)
 
@@ -51,6 +55,11 @@ class BatchSimulation:
     def num_threads(self) -> int:
         """Size of the thread pool."""
         return self._batch.num_threads
+
+    @property
+    def state_size(self) -> int:
+        """Length of one row of `copy_state`."""
+        return self._state.shape[1]
 
     def step(self, ctrl: np.ndarray) -> np.ndarray:
         """Hold `ctrl` `(num_envs, nu)` for `FRAME_SKIP` substeps, then run the forward pass.
@@ -96,6 +105,28 @@ class BatchSimulation:
         self.qpos[env_ids], self.qvel[env_ids], self._warmstart[env_ids] = qpos, qvel, warm
         self._batch.forward(env_ids)
         self._warmstart[env_ids] = warm
+
+    def touching(self, sensor: str) -> np.ndarray:
+        """Whether the two parties of a contact sensor of the scene touch, `(num_envs,)` bool.
+
+        A contact whose distance is not negative is only within the geoms' margin.
+        """
+        found, distance = (self._sensors[:, self.model.sensor(sensor).adr[0] + i] for i in range(2))
+        return (found > 0) & (distance < 0)
+
+    def set_cylinder_radius(
+        self, geom: str, env_ids: np.ndarray | slice, radius: np.ndarray
+    ) -> None:
+        """Give an upright cylinder its own radius `(k,)`, in metres, in each simulation.
+
+        The bounding sphere and box, by which far geoms are passed over, change with it.
+        """
+        index = self.model.geom(geom).id
+        half_height = self.model.geom_size[index, 1]
+        self._geoms["size"][env_ids, index, 0] = radius
+        self._geoms["rbound"][env_ids, index] = np.hypot(radius, half_height)
+        for axis in (3, 4):  # half sizes of the box follow its centre
+            self._geoms["aabb"][env_ids, index, axis] = radius
 
     def copy_state(self, env_ids: np.ndarray | Sequence[int] | slice) -> np.ndarray:
         """Complete simulator states, `(k, nstate)` opaque float64 rows."""

@@ -4,60 +4,45 @@ import numpy as np
 
 from aprl.envs.episodes import TIE
 from aprl.envs.mujoco.bodies import HUMANOID
-from aprl.envs.mujoco.rules import (
-    GOAL_REWARD,
-    Before,
-    HumanoidObservation,
-    Rows,
-    Rules,
-    Verdict,
-    contact_cost,
-    control_cost,
-    observe_both,
-)
-from aprl.envs.mujoco.run_to_goal import humanoid_runner
+from aprl.envs.mujoco.movement import humanoid_runner, stander
+from aprl.envs.mujoco.observations import HUMANOID_SELF, fill_humanoid
+from aprl.envs.mujoco.rules import GOAL_REWARD, Before, GameState, Rows, Rules, Verdict
 from aprl.envs.mujoco.scene import Scene, facing_poses
-from aprl.envs.mujoco.simulation import BatchSimulation
 
 BLOCKER, WALKER = 0, 1
 FALLEN_HEIGHT = 0.3  # metres, torso origin
 
 
 class YouShallNotPassHumans(Rules):
-    """The walker wins by crossing; the blocker wins when it falls or after 500 steps. No ties."""
+    """The walker wins by crossing; the blocker wins when it falls or after 500 steps. No ties.
+
+    The opponent's qpos is at 356:380 of the observation.
+    """
 
     scene = Scene(HUMANOID, facing_poses(1.0, 1.4), timestep=0.003)
+    observation_dim = HUMANOID_SELF + HUMANOID.nq
     max_steps = 500
 
-    @property
-    def observation_dim(self) -> int:
-        """See `Rules.observation_dim`."""
-        return HumanoidObservation.size
+    def fill(
+        self, out: np.ndarray, state: GameState, agent: int, opponent: np.ndarray, rows: Rows
+    ) -> None:
+        """See `Rules.fill`."""
+        fill_humanoid(out, state.sim, self.agents[agent], rows)
+        out[:, HUMANOID_SELF:] = opponent
 
-    def observe(self, sim: BatchSimulation, rows: Rows) -> tuple[np.ndarray, ...]:
-        """See `Rules.observe`."""
-        return observe_both(HumanoidObservation, self.agents, sim, rows)
-
-    def judge(
-        self,
-        sim: BatchSimulation,
-        actions: tuple[np.ndarray, ...],
-        before: Before,
-        elapsed: np.ndarray,
-    ) -> Verdict:
+    def judge(self, state: GameState, actions: tuple[np.ndarray, ...], before: Before) -> Verdict:
         """See `Rules.judge`."""
+        sim = state.sim
         walker_move, walker, walker_down = humanoid_runner(
-            self, sim, WALKER, actions[WALKER], before
+            self, state, WALKER, actions[WALKER], before
+        )
+        blocker_move, blocker, blocker_down = stander(
+            self, state, BLOCKER, actions[BLOCKER], in_place=True
         )
         blocker_z, walker_z = self.torso(sim, BLOCKER, 2), self.torso(sim, WALKER, 2)
-        ctrl = control_cost(actions[BLOCKER], 0.1)
-        contact = contact_cost(sim, self.agents[BLOCKER])
-        survive = np.where(blocker_z >= 1.0, 5.0, -5.0)
-        blocker_move = survive - ctrl - contact
-
         passed = self.reached_goal(self.com_x(sim))[WALKER]
         fallen = ~passed & (walker_z <= FALLEN_HEIGHT)
-        timed_out = ~passed & ~fallen & (elapsed >= self.max_steps)
+        timed_out = ~passed & ~fallen & (state.elapsed >= self.max_steps)
         stopped = fallen | timed_out
         blocker_goal = np.where(fallen & (blocker_z > FALLEN_HEIGHT), GOAL_REWARD, 0.0)
         goal = np.stack(
@@ -66,21 +51,15 @@ class YouShallNotPassHumans(Rules):
                 np.where(passed, GOAL_REWARD, np.where(stopped, -GOAL_REWARD, 0.0)),
             ]
         )
-        blocker = {
-            "reward_forward": np.zeros_like(blocker_move),
-            "reward_ctrl": ctrl,
-            "reward_contact": contact,
-            "reward_survive": survive,
-            # As published, the info's dense term also pays the blocker for the walker's distance
-            # from its goal, except on a touchdown; the returned reward does not.
-            "reward_move": np.where(
-                passed, blocker_move, blocker_move - walker["reward_goal_dist"]
-            ),
+        # As published, the info's dense term also pays the blocker for the walker's distance from
+        # its goal, except on a touchdown; the returned reward does not.
+        bonus = np.where(passed, 0.0, -walker["reward_goal_dist"])
+        blocker |= {
+            "reward_move": blocker_move + bonus,
             "reward_remaining": goal[BLOCKER],
-            "agent_done": blocker_z <= 0.5,
+            "agent_done": blocker_down,
         }
-        walker["reward_remaining"] = goal[WALKER]
-        walker["agent_done"] = walker_down
+        walker |= {"reward_remaining": goal[WALKER], "agent_done": walker_down}
         return Verdict(
             move=np.stack([blocker_move, walker_move]),
             goal=goal,
