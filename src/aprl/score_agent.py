@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from aprl.configs.checks import check_entries, require_at_least, with_types
-from aprl.envs import check_env_id, make_vec
+from aprl.envs import OpponentMask, check_env_id, is_mujoco_game, make_vec
 from aprl.errors import ConfigError
 from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
 from aprl.policies.loader import load_policy, resolve_policy_directory
@@ -37,6 +37,10 @@ class ScoreConfig:
     timesteps: int | None = None  # bound on environment steps; None: no bound
     max_episode_steps: int | None = None  # None: the game's default limit
     deterministic: bool = False  # both play their modes instead of sampling
+    mask_agent_index: int | None = None  # hide this agent's opponent from it
+    # initialization, zeros, additive_noise or debug: see aprl.envs.OpponentMask
+    mask_agent_masking_type: str = "initialization"
+    mask_agent_noise: float | None = None  # standard deviation of additive_noise
     zoo_dir: str = "data/agent_zoo"  # imported published policies
     progress: bool = True  # show progress on the terminal
     seed: int = 0
@@ -56,10 +60,24 @@ class ScoreConfig:
                 require_at_least(name, getattr(self, name), 1)
         if self.episodes is None and self.timesteps is None:
             raise ConfigError("give episodes or timesteps; both are None")
+        if self.mask_agent_index is not None:
+            if self.mask_agent_index not in (0, 1):
+                raise ConfigError(f"mask_agent_index must be 0 or 1, got {self.mask_agent_index}")
+            if not is_mujoco_game(self.env_name):
+                raise ConfigError(f"only MuJoCo games can be masked, not {self.env_name}")
+            self.mask(0)
         for index, (kind, path) in enumerate(self.agents):
             directory = resolve_policy_directory(kind, path, self.env_name, index, self.zoo_dir)
             if directory is not None:
                 read_header(directory)
+
+    def mask(self, seed: int | np.random.SeedSequence) -> OpponentMask:
+        """What the masked agent sees in place of its opponent.
+
+        Raises:
+            ConfigError: unknown type or unusable noise.
+        """
+        return OpponentMask(self.mask_agent_masking_type, self.mask_agent_noise, seed)
 
     @property
     def agents(self) -> list[tuple[str, str]]:
@@ -82,13 +100,15 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
     """
     config = with_types(config)
     config.check()
-    env_seed, *agent_seeds = np.random.SeedSequence(config.seed).spawn(3)
+    env_seed, *agent_seeds, mask_seed = np.random.SeedSequence(config.seed).spawn(4)
     num_env = config.num_env if config.episodes is None else min(config.num_env, config.episodes)
     options: dict[str, Any] = {}
     if config.max_episode_steps is not None:
         options["max_episode_steps"] = config.max_episode_steps
-    if config.env_name.startswith("multicomp/"):
+    if is_mujoco_game(config.env_name):
         options["num_threads"] = config.num_threads
+    if config.mask_agent_index is not None:
+        options["masks"] = {config.mask_agent_index: config.mask(mask_seed)}
     venv = make_vec(config.env_name, num_env, env_seed, **options)
     policies = [
         load_policy(
@@ -116,7 +136,8 @@ def score_table(config: ScoreConfig, result: Score) -> Table:
     for column in ("player", "policy", "wins"):
         table.add_column(column)
     for index, (kind, path) in enumerate(config.agents):
-        table.add_row(str(index), f"{kind} {path}", str(result.win_rate(index)))
+        masked = " (masked)" if index == config.mask_agent_index else ""
+        table.add_row(str(index), f"{kind} {path}{masked}", str(result.win_rate(index)))
     table.add_row("", "ties", f"{result.ties}/{result.games}")
     return table
 

@@ -14,6 +14,8 @@ from aprl.errors import unknown_name
 # Run to Goal has no limit of its own: with a passive opponent an episode could go on for ever.
 RUN_TO_GOAL_LIMIT = 500
 
+_MUJOCO_NAMESPACE = "multicomp/"
+
 _MAKERS: dict[str, Callable[..., VecMultiEnv]] = {
     "aprl/CrowdedLine-v0": CrowdedLine,
     "aprl/IteratedMatchingPennies-v0": matching_pennies,
@@ -22,7 +24,7 @@ _MAKERS: dict[str, Callable[..., VecMultiEnv]] = {
 for _name, _rules in GAMES.items():
     for _version, _profile in PROFILES.items():
         _limit = None if _rules.max_steps else RUN_TO_GOAL_LIMIT
-        _MAKERS[f"multicomp/{_name}-{_version}"] = partial(
+        _MAKERS[f"{_MUJOCO_NAMESPACE}{_name}-{_version}"] = partial(
             MujocoGame, _rules, _profile, max_episode_steps=_limit
         )
 
@@ -39,6 +41,11 @@ def check_env_id(env_id: str) -> None:
         raise unknown_name("env id", env_id, _MAKERS)
 
 
+def is_mujoco_game(env_id: str) -> bool:
+    """Whether the id is that of a MuJoCo game, with the options of `MujocoGame`."""
+    return env_id.startswith(_MUJOCO_NAMESPACE)
+
+
 def make_vec(
     env_id: str, num_envs: int, seed: int | np.random.SeedSequence = 0, **kwargs: object
 ) -> VecMultiEnv:
@@ -49,7 +56,8 @@ def make_vec(
             fast one; `aprl.envs.ENV_IDS` lists all.
         num_envs: environments in the batch.
         seed: of all random draws; environment `i`'s stream does not depend on `num_envs`.
-        **kwargs: of the game: `max_episode_steps` for all, `num_threads` for MuJoCo games.
+        **kwargs: of the game: `max_episode_steps` for all; for MuJoCo games `num_threads`, `masks`
+            and the others of `aprl.envs.mujoco.MujocoGame`.
 
     Raises:
         ConfigError: unknown id or an unusable value.

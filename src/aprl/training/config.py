@@ -3,8 +3,10 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 from aprl.configs.checks import check_entries, require_at_least, with_types
-from aprl.envs import check_env_id
+from aprl.envs import check_env_id, is_mujoco_game, opponent_mask
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, unknown_name
 from aprl.policies.loader import POLICY_TYPES
@@ -13,6 +15,7 @@ from aprl.training.shaping import annealer_from_params, check_weights
 
 ALGORITHMS = ("ppo",)
 ALIASES = {"ppo2": "ppo"}
+_MASK_STREAM = 3  # spawn key of the mask's noise, beside the run's other streams
 DEFAULT_WEIGHTS = {"dense": {"reward_move": 0.1}, "sparse": {"reward_remaining": 0.01}}
 
 
@@ -36,6 +39,12 @@ class TrainConfig:
     embed_types: list[str] | None = None  # one entry per embedded policy; [] embeds nobody
     embed_paths: list[str] | None = None
     embed_deterministic: bool = False  # the embedded agent plays its mode instead of sampling
+    mask_embed: bool = False  # hide the learner from the embedded agent
+    # of aprl.envs.OpponentMask: masking_type (initialization, zeros, additive_noise, debug) and
+    # noise_magnitude
+    mask_embed_kwargs: dict[str, Any] = field(
+        default_factory=lambda: {"masking_type": "initialization"}
+    )
 
     rl_algo: str = "ppo"
     batch_size: int = 16384  # environment steps per update, over all environments
@@ -90,10 +99,14 @@ class TrainConfig:
         options: dict[str, Any] = {}
         if self.max_episode_steps is not None:
             options["max_episode_steps"] = self.max_episode_steps
-        if self.env_name.startswith("multicomp/"):
+        if is_mujoco_game(self.env_name):
             options["num_threads"] = self.num_threads
             options["end_when_down"] = self.agent_idx if self.end_when_down else None
             options["aside"] = (self.resolved_embed_index, self.aside) if self.aside else None
+            if self.mask_embed:
+                seed = np.random.SeedSequence(self.seed, spawn_key=(_MASK_STREAM,))
+                mask = opponent_mask(self.mask_embed_kwargs, seed)
+                options["masks"] = {self.resolved_embed_index: mask}
         return options
 
     def resolve(self) -> "TrainConfig":
@@ -144,6 +157,11 @@ class TrainConfig:
             require_at_least("max_episode_steps", self.max_episode_steps, 1)
         if not isinstance(self.aside, int | float) or not 0 <= self.aside <= 1:
             raise ConfigError(f"aside must be in [0, 1], got {self.aside!r}")
+        if self.mask_embed:
+            opponent_mask(self.mask_embed_kwargs)
+        for name in ("aside", "end_when_down", "mask_embed"):
+            if getattr(self, name) and not is_mujoco_game(self.env_name):
+                raise ConfigError(f"{name} is for MuJoCo games only, not {self.env_name}")
         if self.embed_index not in (0, 1):
             raise ConfigError(f"embed_index must be 0 or 1, got {self.embed_index!r}")
         if self.rl_algo not in ALGORITHMS:

@@ -6,7 +6,7 @@ relative to the own torso, and in sumo the opponent's distance from the edge. Co
 the player feels, and the ball stay true.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,25 @@ from aprl.errors import ConfigError, unknown_name
 
 MASKING_TYPES = ("initialization", "zeros", "additive_noise", "debug")
 DEBUG_VALUE = -4.2
+
+
+def opponent_mask(
+    options: Mapping[str, Any], seed: int | np.random.SeedSequence = 0
+) -> "OpponentMask":
+    """Make a mask from a config's entry.
+
+    Args:
+        options: `masking_type` and `noise_magnitude`, both optional.
+        seed: of the noise.
+
+    Raises:
+        ConfigError: unknown entries or values.
+    """
+    known = {"masking_type", "noise_magnitude"}
+    for name in options:
+        if name not in known:
+            raise unknown_name("entry of the mask", name, known)
+    return OpponentMask(**options, seed=seed)
 
 
 class OpponentMask:
@@ -41,7 +60,7 @@ class OpponentMask:
         if masking_type not in MASKING_TYPES:
             raise unknown_name("masking type", masking_type, MASKING_TYPES)
         if masking_type == "additive_noise":
-            if noise_magnitude is None or not 0 <= noise_magnitude < np.inf:
+            if not isinstance(noise_magnitude, int | float) or not 0 <= noise_magnitude < np.inf:
                 raise ConfigError(
                     "masking type 'additive_noise' needs a noise_magnitude of at least 0, "
                     f"got {noise_magnitude!r}"
