@@ -21,6 +21,7 @@ CONFIG_FILE = "config.json"
 STATUS_FILE = "status.json"
 PROGRESS_FILE = "rl/progress.csv"
 TENSORBOARD_DIR = "rl/tb"
+EVALUATION_FILE = "evaluation.json"
 FINAL_MODEL_DIR = "final_model"
 CHECKPOINT_DIR = "checkpoint"
 POLICY_FILES = (f"{FINAL_MODEL_DIR}/policy.json", f"{FINAL_MODEL_DIR}/policy.safetensors")

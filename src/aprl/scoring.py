@@ -54,7 +54,7 @@ def play_games(
     policies: Sequence[Policy],
     episodes: int | None = None,
     timesteps: int | None = None,
-    deterministic: bool = False,
+    deterministic: bool | Sequence[bool] = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> Score:
     """Let policies play each other.
@@ -68,7 +68,7 @@ def play_games(
         policies: one per agent.
         episodes: games in all, counted exactly.
         timesteps: bound on environment steps, over all environments.
-        deterministic: play modes instead of samples.
+        deterministic: play modes instead of samples; one for all agents, or one each.
         on_progress: told the number of games counted so far, after each step.
 
     Raises:
@@ -81,7 +81,11 @@ def play_games(
             raise ConfigError(f"{name} must be at least 1, got {value}")
     if len(policies) != venv.num_agents:
         raise ConfigError(f"{venv.num_agents} policies are needed, {len(policies)} given")
-    players = [PolicyPlayer(policy, venv.num_envs, deterministic) for policy in policies]
+    modes = [deterministic] * len(policies) if isinstance(deterministic, bool) else deterministic
+    players = [
+        PolicyPlayer(policy, venv.num_envs, mode)
+        for policy, mode in zip(policies, modes, strict=True)
+    ]
     monitor = GameOutcomeMonitor(venv)
     left = np.full(venv.num_envs, np.iinfo(np.int64).max)
     if episodes is not None:

@@ -93,39 +93,67 @@ def train(config: TrainConfig, console: Console | None = None) -> TrainResult:
 
     Raises:
         AprlError: bad input, before any environment is built; or an output that cannot be written.
-        Interrupted: by SIGINT or SIGTERM, with a checkpoint saved.
+        Interrupted: by SIGINT or SIGTERM; `resume` goes on, in the training as in the evaluations.
     """
     if config.adversaries is not None:
         config = embed_best_adversary(config)
-    return _finish(start_run(config), console)
+    run = start_run(config)
+    return _finish(run.config, run.directory, run, console)
 
 
-def resume(run_dir: Path | str, console: Console | None = None) -> TrainResult:
-    """Continue an interrupted run from its last checkpoint; see `train`."""
-    return _finish(resume_run(run_dir), console)
+def resume(
+    run_dir: Path | str, console: Console | None = None, progress: bool | None = None
+) -> TrainResult:
+    """Continue an interrupted run, from its last checkpoint or in its evaluation; see `train`.
+
+    Args:
+        run_dir: of the run.
+        console: see `train`.
+        progress: show progress on the terminal; None does as the run's config says.
+
+    Raises:
+        RunError: there is nothing to continue, or something that it needs is damaged or changed.
+    """
+    config, recorded = read_run_config(run_dir)
+    run_dir = Path(run_dir)
+    if not _lacks_evaluation(run_dir, config):
+        run = resume_run(run_dir, progress)
+        return _finish(run.config, run.directory, run, console)
+    directory = RunDirectory(run_dir)
+    require_unchanged(config, recorded, run_dir)
+    directory.continue_from(*read_progress(run_dir))
+    config.progress = config.progress if progress is None else progress
+    return _finish(config, directory, None, console)
 
 
-def _finish(run: TrainingRun, console: Console | None) -> TrainResult:
-    config = run.config
-    record = run.run_dir / EVALUATION_FILE
-    load = config.load_policy
-    before = None
-    if config.eval_episodes and load["path"] is not None:
-        if record.exists():
-            before = scores_from_json(read_json(record)["before"])
-        else:
-            before = evaluate(config, load["type"], load["path"])
-            write_json(record, {"before": scores_to_json(before)})
-    policy_dir = run.train()
-    after = evaluate(config, "ppo", policy_dir) if config.eval_episodes else {}
-    if after:
-        saved = {"after": scores_to_json(after)}
-        if before is not None:
-            saved["before"] = scores_to_json(before)
-        write_json(record, saved)
-        if console is not None:
-            console.print(comparison_table(config, before, after))
-    return TrainResult(run.run_dir, policy_dir, before, after)
+def _lacks_evaluation(run_dir: Path, config: TrainConfig) -> bool:
+    """Whether a run is trained, but the games after the training are not played."""
+    trained = (run_dir / FINAL_MODEL_DIR).is_dir()
+    return bool(
+        trained and config.eval_episodes and "after" not in read_scores(run_dir / EVALUATION_FILE)
+    )
+
+
+def _finish(
+    config: TrainConfig, directory: RunDirectory, run: TrainingRun | None, console: Console | None
+) -> TrainResult:
+    """Evaluate, train and evaluate; without a run to train, only what is missing of the rest."""
+    record, load = directory.path / EVALUATION_FILE, config.load_policy
+    stop = directory.stop_if_asked
+    with directory.at_work():
+        scores = read_scores(record)
+        scores.pop("after", None)
+        if config.eval_episodes and load["path"] is not None and "before" not in scores:
+            scores["before"] = evaluate(config, load["type"], load["path"], stop)
+            write_json(record, scores_to_json(scores))
+        policy_dir = directory.path / FINAL_MODEL_DIR if run is None else run.train()
+        if config.eval_episodes:
+            scores["after"] = evaluate(config, "ppo", policy_dir, stop)
+            write_json(record, scores_to_json(scores))
+    before, after = scores.get("before"), scores.get("after", {})
+    if after and console is not None:
+        console.print(comparison_table(config, before, after))
+    return TrainResult(directory.path, policy_dir, before, after)
 
 
 def newest_unfinished(root_dir: str, exp_name: str) -> Path:
@@ -139,13 +167,22 @@ def newest_unfinished(root_dir: str, exp_name: str) -> Path:
     candidates = [
         run
         for run in Path(root_dir).glob("*")
-        if made.fullmatch(run.name)
-        and (run / CHECKPOINT_DIR).is_dir()
-        and not (run / FINAL_MODEL_DIR).exists()
+        if made.fullmatch(run.name) and _is_unfinished(run) and not is_locked(run)
     ]
     if not candidates:
-        raise RunError(f"no unfinished run named {exp_name!r} with a checkpoint in {root_dir}")
+        raise RunError(
+            f"no unfinished run named {exp_name!r} in {root_dir} that no process is at work on"
+        )
     return max(candidates, key=lambda run: run.name)
+
+
+def _is_unfinished(run: Path) -> bool:
+    if not (run / FINAL_MODEL_DIR).exists():
+        return (run / CHECKPOINT_DIR).is_dir() or (run / STATUS_FILE).exists()
+    try:
+        return _lacks_evaluation(run, read_run_config(run)[0])
+    except RunError:
+        return False
 
 
 train_experiment = new_experiment(

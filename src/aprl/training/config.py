@@ -66,6 +66,7 @@ class TrainConfig:
 
     zoo_dir: str = "data/agent_zoo"  # imported published policies
     checkpoint_interval: int = 131_072  # environment steps
+    keep_checkpoints: int | None = 3  # the newest ones; None: all
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -153,6 +154,8 @@ class TrainConfig:
             require_at_least(name, getattr(self, name), 1)
         for name in ("num_threads", "eval_episodes", "seed"):
             require_at_least(name, getattr(self, name), 0)
+        if self.keep_checkpoints is not None:
+            require_at_least("keep_checkpoints", self.keep_checkpoints, 1)
         if self.max_episode_steps is not None:
             require_at_least("max_episode_steps", self.max_episode_steps, 1)
         if not isinstance(self.aside, int | float) or not 0 <= self.aside <= 1:

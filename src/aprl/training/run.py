@@ -1,116 +1,42 @@
 """One training run: build it from a config, learn, checkpoint, stop cleanly, resume exactly."""
 
-import contextlib
-import copy
-import itertools
-import shutil
-import signal
-import threading
-import time
-from collections import deque
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
-import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from aprl import __version__
 from aprl.envs import VecMultiEnv, make_vec
-from aprl.errors import ConfigError, RunError
-from aprl.files import read_json, require_writable_directory, write_json
-from aprl.policies.base import Policy
-from aprl.policies.loader import load_policy, resolve_policy_directory
+from aprl.errors import RunError
+from aprl.files import PathLike
 from aprl.policies.network import MlpPolicy
-from aprl.policies.store import fingerprint, read_header, save_policy
-from aprl.runs import (
-    CHECKPOINT_DIR,
-    CONFIG_FILE,
-    FINAL_MODEL_DIR,
-    PROGRESS_FILE,
-    STATUS_FILE,
-    TENSORBOARD_DIR,
-)
+from aprl.policies.store import save_policy
+from aprl.runs import FINAL_MODEL_DIR, PROGRESS_FILE, STATUS_FILE, TENSORBOARD_DIR
 from aprl.stats import WinRate
-from aprl.training.checkpoints import load_state, save_state
+from aprl.training.checkpoints import CheckpointError, load_state, save_state
 from aprl.training.config import TrainConfig
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
 from aprl.training.records import CsvLog, ProgressDisplay
+from aprl.training.run_directory import (
+    RunDirectory,
+    new_run_dir,
+    read_run_config,
+    require_same_config,
+)
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
+from aprl.training.snapshot import capture, global_random_state, restore, set_global_random_state
+from aprl.training.stopping import Interrupted
+from aprl.training.used_policies import (
+    check_against_game,
+    fingerprints,
+    require_unchanged,
+    used_policies,
+)
 
-
-class Interrupted(Exception):
-    """The run was told to stop; its state is saved.
-
-    Attributes:
-        signum: the signal that stopped it.
-        run_dir: what to resume.
-    """
-
-    def __init__(self, signum: int, run_dir: Path, steps: int) -> None:
-        name = signal.Signals(signum).name
-        super().__init__(
-            f"stopped by {name} at {steps:,} steps; continue with: "
-            f"python -m aprl.train with resume={run_dir}"
-        )
-        self.signum = signum
-        self.run_dir = run_dir
-
-
-def new_run_dir(root_dir: str, exp_name: str) -> Path:
-    """Make an empty run directory `<root_dir>/<time>-<exp_name>`; never one that exists.
-
-    Raises:
-        RunError: `root_dir` is not writable.
-    """
-    root = require_writable_directory(root_dir)
-    stem = f"{datetime.now():%Y%m%d_%H%M%S}-{exp_name.replace('/', '_')}"[:240]
-    for suffix in itertools.chain([""], (f"-{i}" for i in itertools.count(2))):
-        path = root / f"{stem}{suffix}"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise AssertionError("unreachable")
-
-
-def loaded_policy_directories(config: TrainConfig) -> tuple[list[Path | None], Path | None]:
-    """Where the embedded policies and the loaded one lie; None for policies without files.
-
-    Raises:
-        PolicyError: one is missing or is no policy.
-    """
-    assert config.embed_types is not None and config.embed_paths is not None
-    embed_index = config.resolved_embed_index
-    embedded = [
-        resolve_policy_directory(kind, path, config.env_name, embed_index, config.zoo_dir)
-        for kind, path in zip(config.embed_types, config.embed_paths, strict=True)
-    ]
-    load = config.load_policy
-    loaded = None
-    if load["path"] is not None:
-        loaded = resolve_policy_directory(
-            load["type"], load["path"], config.env_name, config.agent_idx, config.zoo_dir
-        )
-        if loaded is None:
-            raise ConfigError(f"load_policy.type {load['type']!r} has no weights to fine-tune")
-    normal = config.normal_opponent
-    scored = None  # only loaded when the training is over
-    if config.eval_episodes and normal["path"] is not None:
-        scored = resolve_policy_directory(
-            normal["type"], normal["path"], config.env_name, embed_index, config.zoo_dir
-        )
-    for directory in [*embedded, loaded, scored]:
-        if directory is not None:
-            read_header(directory)
-    return embedded, loaded
+__all__ = ["Interrupted", "TrainingRun", "new_run_dir", "resume_run", "start_run"]
 
 
 class TrainingRun:
@@ -118,43 +44,49 @@ class TrainingRun:
 
     Args:
         config: resolved (`TrainConfig.resolve`).
-        run_dir: an existing directory of its own.
-        state: what a checkpoint holds, to continue from there; None starts at step 0.
+        directory: of the run.
+        checkpoint: to continue from there; None starts at step 0.
 
     Attributes:
         outcomes: win rate of the learner over the games of the last rollout.
+
+    Raises:
+        CheckpointError: the checkpoint is damaged or of another kind of run.
     """
 
     def __init__(
-        self, config: TrainConfig, run_dir: Path, state: dict[str, Any] | None = None
+        self, config: TrainConfig, directory: RunDirectory, checkpoint: Path | None = None
     ) -> None:
+        state = None if checkpoint is None else load_state(checkpoint)
         self.config = config
-        self.run_dir = run_dir
+        self.directory = directory
         self._build()
         self.outcomes = WinRate(0, 0)
-        self._started = time.monotonic()
-        self._earlier_s = 0.0
-        self._stop_signal: int | None = None
         self._snapshot: dict[str, Any] = {}
         self._snapshot_policy: MlpPolicy | None = None
-        self.last_checkpoint = 0
+        # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
+        self._random_state = global_random_state()
         if state is not None:
-            self._restore(state)
-        steps = self.learner.num_timesteps
+            assert checkpoint is not None
+            require_same_config(state.get("config"), config, self.run_dir)
+            restore(self, state, checkpoint)
+            self._random_state = state["random_state"]
         self.learner.set_logger(
             Logger(
-                str(run_dir / "rl"),
+                str(self.run_dir / "rl"),
                 [
-                    CsvLog(run_dir / PROGRESS_FILE, until=steps),
-                    TensorBoardOutputFormat(str(run_dir / TENSORBOARD_DIR)),
+                    CsvLog(self.run_dir / PROGRESS_FILE, until=self.learner.num_timesteps),
+                    TensorBoardOutputFormat(str(self.run_dir / TENSORBOARD_DIR)),
                 ],
             )
         )
-        if state is not None:
-            for name, value in state["pending_log"].items():
-                self.learner.logger.record(name, value)
-        # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
-        self._random_state = _global_random_state() if state is None else state["random_state"]
+        for name, value in (state or {}).get("pending_log", {}).items():
+            self.learner.logger.record(name, value)
+
+    @property
+    def run_dir(self) -> Path:
+        """Path of the run directory."""
+        return self.directory.path
 
     def _build(self) -> None:
         config = self.config
@@ -162,9 +94,8 @@ class TrainingRun:
         game = make_vec(config.env_name, config.num_env, env_seed, **config.env_options())
         self.monitor = GameOutcomeMonitor(game)
         venv: VecMultiEnv = self.monitor
-        assert config.embed_types is not None and config.embed_paths is not None
-        for kind, path in zip(config.embed_types, config.embed_paths, strict=True):
-            policy = self._load(game, kind, path, config.resolved_embed_index, embed_seed)
+        used = used_policies(config)
+        for policy in (u.load(config, embed_seed) for u in used if u.role == "embedded"):
             venv = CurryVecEnv(
                 venv, policy, config.resolved_embed_index, config.embed_deterministic
             )
@@ -189,12 +120,9 @@ class TrainingRun:
                 gamma=arguments.get("gamma", 0.99),
             )
         start: MlpPolicy | None = None
-        load = config.load_policy
-        if load["path"] is not None:
-            loaded = self._load(game, load["type"], load["path"], config.agent_idx, 0)
-            if not isinstance(loaded, MlpPolicy):
-                raise ConfigError(f"cannot fine-tune {load['path']}: only MLP policies so far")
-            start = loaded
+        for policy in (u.load(config) for u in used if u.role == "loaded"):
+            assert isinstance(policy, MlpPolicy)
+            start = policy
         self.learner = make_ppo(
             self.normaliser or inner,
             arguments,
@@ -203,105 +131,47 @@ class TrainingRun:
             start,
         )
 
-    def _load(
-        self,
-        game: VecMultiEnv,
-        kind: str,
-        path: str,
-        index: int,
-        seed: int | np.random.SeedSequence,
-    ) -> Policy:
-        return load_policy(
-            kind,
-            path,
-            observation_space=game.observation_spaces[index],
-            action_space=game.action_spaces[index],
-            env_name=self.config.env_name,
-            index=index,
-            seed=seed,
-            zoo_dir=self.config.zoo_dir,
-        )
-
     def progress(self) -> float:
         """Fraction of the whole run that is done, in [0, 1]."""
         return min(1.0, self.learner.num_timesteps / self.config.total_timesteps)
-
-    @property
-    def wall_time_s(self) -> float:
-        """Seconds spent on this run so far, earlier processes included."""
-        return self._earlier_s + time.monotonic() - self._started
 
     def train(self) -> Path:
         """Learn until `total_timesteps`; returns the directory of the final policy.
 
         Raises:
             Interrupted: by SIGINT or SIGTERM, after saving a checkpoint.
-            RunError: an output could not be written; the last checkpoint is intact.
+            RunError: an output could not be written, and the last checkpoint is intact; or another
+                process is at work in the directory.
         """
-        try:
+        with self.directory.at_work():
             return self._train()
-        except Interrupted:
-            raise
-        except BaseException as error:
-            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            with contextlib.suppress(OSError):
-                self._write_status(status, self.last_checkpoint)
-            if not isinstance(error, OSError):
-                raise
-            kept = "there is no checkpoint yet"
-            if self.last_checkpoint:
-                kept = f"the last checkpoint, at {self.last_checkpoint:,} steps, is intact"
-            raise RunError(
-                f"cannot write to {self.run_dir}: {error.strerror or error}; {kept}"
-            ) from None
 
     def _train(self) -> Path:
         config, learner = self.config, self.learner
-        self._write_status("running")
-        _set_global_random_state(self._random_state)
+        set_global_random_state(self._random_state)
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
         try:
-            with self._listening():
-                learner.learn(
-                    config.total_timesteps - learner.num_timesteps,
-                    callback=_RunCallback(self, display),
-                    reset_num_timesteps=learner.num_timesteps == 0,
-                )
+            learner.learn(
+                config.total_timesteps - learner.num_timesteps,
+                callback=_RunCallback(self, display),
+                reset_num_timesteps=learner.num_timesteps == 0,
+            )
         finally:
             display.close()
-        if self._stop_signal is not None and learner.num_timesteps < config.total_timesteps:
+        if self.stopping and learner.num_timesteps < config.total_timesteps:
             self.save_checkpoint()
-            self._write_status("interrupted", self.last_checkpoint)
-            raise Interrupted(self._stop_signal, self.run_dir, self.last_checkpoint)
+            self.directory.stop_if_asked()
         final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
-        self._write_status("completed")
+        self.directory.steps = learner.num_timesteps
+        self.directory.write_status("running")  # the evaluation may follow
         return final
-
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Let the first SIGINT or SIGTERM stop the run cleanly, and a second one at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(signum: int, frame: FrameType | None) -> None:
-            if self._stop_signal is not None:
-                raise KeyboardInterrupt
-            self._stop_signal = signum
-
-        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
 
     @property
     def stopping(self) -> bool:
         """Whether a signal asked the run to stop."""
-        return self._stop_signal is not None
+        return self.directory.signals.signum is not None
 
     def policy(self) -> MlpPolicy:
         """The present policy, complete with its normaliser; it does not learn on."""
@@ -329,96 +199,26 @@ class TrainingRun:
                 "agent_index": config.agent_idx,
                 "seed": config.seed,
                 "steps": steps,
-                "wall_time_s": round(self.wall_time_s, 1),
+                "wall_time_s": round(self.directory.wall_time_s, 1),
                 "run": self.run_dir.name,
                 "parents": parents,
             },
         )
 
-    def _write_status(self, status: str, steps: int | None = None) -> None:
-        write_json(
-            self.run_dir / STATUS_FILE,
-            {
-                "status": status,
-                "num_timesteps": self.learner.num_timesteps if steps is None else steps,
-                "wall_time_s": round(self.wall_time_s, 1),
-                "aprl_version": __version__,
-            },
-        )
-
-    def capture(self) -> dict[str, Any]:
-        """Everything needed to continue exactly, copied; valid between two updates."""
-        learner = self.learner
-        optimizer = learner.policy.optimizer.state_dict()
-        state = {
-            "num_timesteps": learner.num_timesteps,
-            "n_updates": learner._n_updates,
-            "policy": learner.policy.state_dict(),
-            "optimizer": {
-                "state": [optimizer["state"][i] for i in sorted(optimizer["state"])],
-                "param_groups": optimizer["param_groups"],
-            },
-            "last_obs": learner._last_obs,
-            "last_episode_starts": learner._last_episode_starts,
-            "episode_infos": list(learner.ep_info_buffer or []),
-            "pending_log": dict(learner.logger.name_to_value),
-            "random_state": _global_random_state(),
-            "game": self.game.state_dict(),
-            "shaping": None if self.shaping is None else self.shaping.state_dict(),
-            "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
-            "wall_time_s": self.wall_time_s,
-        }
-        return copy.deepcopy(state)
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        learner = self.learner
-        learner.num_timesteps = self.last_checkpoint = state["num_timesteps"]
-        learner._n_updates = state["n_updates"]
-        learner.policy.load_state_dict(state["policy"])
-        learner.policy.optimizer.load_state_dict(
-            {
-                "state": dict(enumerate(state["optimizer"]["state"])),
-                "param_groups": state["optimizer"]["param_groups"],
-            }
-        )
-        learner._last_obs = state["last_obs"]
-        learner._last_episode_starts = state["last_episode_starts"]
-        learner.ep_info_buffer = deque(state["episode_infos"], maxlen=learner._stats_window_size)
-        learner.ep_success_buffer = deque(maxlen=learner._stats_window_size)
-        self.game.load_state_dict(state["game"])
-        if self.shaping is not None:
-            self.shaping.load_state_dict(state["shaping"])
-        if self.normaliser is not None:
-            self.normaliser.load_state_dict(state["normaliser"])
-        self._earlier_s = state["wall_time_s"]
-
     def take_snapshot(self) -> None:
         """Remember the present state and policy, for a stop in the middle of a rollout."""
-        self._snapshot, self._snapshot_policy = self.capture(), self.policy()
+        self._snapshot, self._snapshot_policy = capture(self), self.policy()
 
     def save_checkpoint(self) -> None:
         """Write the last snapshot: complete state, and the policy that belongs to it."""
         assert self._snapshot_policy is not None
         steps = self._snapshot["num_timesteps"]
-        directory = self.run_dir / CHECKPOINT_DIR / f"{steps:012d}"
-        save_state(directory, self._snapshot)
-        self._save_policy(self._snapshot_policy, directory / "policy", steps)
-        self.last_checkpoint = steps
-        self._write_status("running", steps)
-
-
-def _global_random_state() -> dict[str, Any]:
-    kind, keys, *position = np.random.get_state()  # noqa: NPY002 - SB3 shuffles with it
-    return {
-        "torch": torch.get_rng_state(),
-        "numpy": {"kind": kind, "keys": keys, "position": position},
-    }
-
-
-def _set_global_random_state(state: dict[str, Any]) -> None:
-    torch.set_rng_state(state["torch"])
-    saved = state["numpy"]
-    np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
+        checkpoint = self.directory.checkpoint(steps)
+        save_state(checkpoint, self._snapshot)
+        self._save_policy(self._snapshot_policy, checkpoint / "policy", steps)
+        self.directory.steps = steps
+        self.directory.write_status("running")
+        self.directory.prune_checkpoints(self.config.keep_checkpoints)
 
 
 class _RunCallback(BaseCallback):
@@ -432,7 +232,7 @@ class _RunCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         run = self._run
         run.take_snapshot()
-        if self.num_timesteps - run.last_checkpoint >= run.config.checkpoint_interval:
+        if self.num_timesteps - run.directory.steps >= run.config.checkpoint_interval:
             run.save_checkpoint()
 
     def _on_step(self) -> bool:
@@ -458,44 +258,59 @@ def start_run(config: TrainConfig) -> TrainingRun:
 
     Args:
         config: as given by the user, not yet resolved.
+
+    Raises:
+        AprlError: something in the config cannot work; no environment was built, nothing written.
     """
     config = config.resolve()
-    embedded, loaded = loaded_policy_directories(config)
-    run_dir = new_run_dir(config.root_dir, config.exp_name)
-    record = config.to_dict()
-    record["fingerprints"] = {
-        "embedded": [None if path is None else fingerprint(path) for path in embedded],
-        "loaded": None if loaded is None else fingerprint(loaded),
-    }
-    write_json(run_dir / CONFIG_FILE, record)
+    check_against_game(config)
+    directory = RunDirectory.create(config, fingerprints(config))
     try:
-        return TrainingRun(config, run_dir)
+        return TrainingRun(config, directory)
     except BaseException:  # what cannot even start leaves no run behind
-        shutil.rmtree(run_dir, ignore_errors=True)
+        directory.remove()
         raise
 
 
-def resume_run(run_dir: Path | str) -> TrainingRun:
-    """Rebuild a run from its newest readable checkpoint.
+def resume_run(run_dir: PathLike, progress: bool | None = None) -> TrainingRun:
+    """Rebuild a run from its newest usable checkpoint, or from the start if it has made none.
+
+    Other processes are kept out of the directory from here until the end of `train`.
+
+    Args:
+        run_dir: of the run.
+        progress: show progress on the terminal; None does as the run's config says.
 
     Raises:
-        RunError: no such run, it is complete, or it has no checkpoint.
+        RunError: no such run, it is complete, it has no usable checkpoint, another process is at
+            work on it, or its config or a policy that it uses has changed.
     """
-    run_dir = Path(run_dir)
-    record = read_json(run_dir / CONFIG_FILE)
-    if (run_dir / FINAL_MODEL_DIR).exists():
-        raise RunError(f"{run_dir} is complete; there is nothing to resume")
-    record.pop("fingerprints", None)
-    config = TrainConfig.from_dict(record).resolve()
-    checkpoints = sorted((run_dir / CHECKPOINT_DIR).glob("[0-9]*"), reverse=True)
+    config, recorded = read_run_config(run_dir)
+    if progress is not None:
+        config.progress = progress
+    directory = RunDirectory(Path(run_dir))
+    directory.acquire()
+    try:
+        if (directory.path / FINAL_MODEL_DIR).exists():
+            raise RunError(f"{run_dir} is complete; there is nothing to resume")
+        require_unchanged(config, recorded, directory.path)
+        check_against_game(config)
+        return _rebuild(config, directory)
+    except BaseException:
+        directory.release()
+        raise
+
+
+def _rebuild(config: TrainConfig, directory: RunDirectory) -> TrainingRun:
+    checkpoints = directory.checkpoints()
+    if not checkpoints and (directory.path / STATUS_FILE).exists():
+        return TrainingRun(config, directory)  # it was stopped before its first checkpoint
     reasons = []
     for checkpoint in checkpoints:
         try:
-            state = load_state(checkpoint)
-        except RunError as error:
+            return TrainingRun(config, directory, checkpoint)
+        except CheckpointError as error:
             reasons.append(str(error))
-            continue
-        return TrainingRun(config, run_dir, state)
     raise RunError(
-        f"{run_dir} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
+        f"{directory.path} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
     )
