@@ -55,6 +55,7 @@ class MujocoGame(VecMultiEnv):
         require_positive(num_envs=num_envs)
         if max_episode_steps is not None:
             require_positive(max_episode_steps=max_episode_steps)
+        self.profile = profile
         self.model = build_model(rules.scene, profile)
         self.rules = rules(self.model, version)
         self.sim = BatchSimulation(self.model, num_envs, num_threads)
@@ -218,10 +219,14 @@ class MujocoGame(VecMultiEnv):
         self.rules.prepare(self.sim, ids, memory)
         self.sim.restore_state(ids, simulation)
 
+    @property
+    def state(self) -> GameState:
+        """Where every game stands, as its rules see it; arrays are live."""
+        return GameState(self.sim, self._episodes.lengths, self._memory)
+
     def observe(self, env_ids: Rows = slice(None)) -> Observations:
         """Observations of the present states, `(k, obs_dim)` per agent."""
-        state = GameState(self.sim, self._episodes.lengths, self._memory)
-        return self.rules.observe(state, env_ids, self._views)
+        return self.rules.observe(self.state, env_ids, self._views)
 
     def _valid_ids(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
         ids = np.asarray(env_ids, dtype=np.int64)
