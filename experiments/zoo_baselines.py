@@ -63,7 +63,7 @@ def table(args: argparse.Namespace) -> list[str]:
         HEADING,
         "",
         f"`python experiments/zoo_baselines.py --zoo data/agent_zoo`, seed {args.seed}; both "
-        "sample their actions; every environment plays the same number of games. `ref.`: rates of an "
+        "sample their actions; every environment plays as many games. `ref.`: rates of an "
         "independent port, 200 games (You Shall Not Pass 400); `agree`: the two 95 % intervals "
         "overlap, for agent 0 and agent 1.",
         "",
