@@ -7,7 +7,6 @@ it; the coefficients are the multipliers of the constraints, and r . y bounds ev
 from below.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,13 +75,13 @@ def solve_reweighted(
     objective: Objective,
     potential: LinearInParameters,
     gamma: float,
-    on_progress: Callable[[int, float], None] | None = None,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Find coefficients of a local minimum of a logarithmic objective, by reweighted L1.
 
     log(1 + |x|) lies below its tangent in |x|, so minimising the L1 objective with each term
     weighted by that slope, 1 / (1 + |x|), never raises the logarithmic one (Candes, Wakin and Boyd,
-    J. Fourier Anal. Appl. 2008). The first weights are all alike: the start is the L1 optimum.
+    J. Fourier Anal. Appl. 2008).
 
     Args:
         rewards: see `solve_exactly`.
@@ -90,28 +89,28 @@ def solve_reweighted(
         objective: a logarithmic one.
         potential: see `solve_exactly`.
         gamma: see `solve_exactly`.
-        on_progress: told the number of linear programs solved and the best objective.
+        start: coefficients `(k,)` that give the first weights; None weighs all terms alike, which
+            makes the L1 optimum the start.
 
     Returns:
-        Coefficients `(k,)`; all zero if nothing better was found.
+        Coefficients `(k,)`, never worse than `start`, or than zeros.
 
     Raises:
         ConfigError: HiGHS finds no optimum.
     """
     terms, change, weights = _linear_terms(rewards, transitions, objective, potential, gamma)
-    best = np.zeros(change.shape[1])
-    lowest = float(weights @ objective.penalty(terms))
-    slopes = np.ones(len(terms))
-    for solved in range(1, MAX_REWEIGHTINGS + 1):
+    best = np.zeros(change.shape[1]) if start is None else start
+    shaped = terms + change @ best
+    lowest = float(weights @ objective.penalty(shaped))
+    slopes = np.ones(len(terms)) if start is None else 1 / (1 + np.abs(shaped))
+    for solved in range(MAX_REWEIGHTINGS):
         solution = _least_absolute_deviations(change, terms, weights * slopes)
         shaped = terms + change @ solution.coefficients
         value = float(weights @ objective.penalty(shaped))
-        improved = value < lowest * (1 - 1e-6)
+        converged = value > lowest * (1 - 1e-6) and solved > 0
         if value < lowest:
             lowest, best = value, solution.coefficients
-        if on_progress is not None:
-            on_progress(solved, lowest)
-        if not improved and solved > 1:
+        if converged:
             break
         slopes = 1 / (1 + np.abs(shaped))
     return best

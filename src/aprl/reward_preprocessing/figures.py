@@ -2,9 +2,10 @@
 
 import base64
 import html
-import tempfile
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -31,9 +32,8 @@ def save_figure(figure: Figure, prefix: PathLike) -> list[Path]:
     paths = []
     for suffix in FORMATS:
         path = Path(f"{prefix}.{suffix}")
-        metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
-        with atomic_path(path) as staged, matplotlib.rc_context(_EMBED):
-            figure.savefig(staged, format=suffix, dpi=_DPI, metadata=metadata)
+        with atomic_path(path) as staged:
+            _write(figure, staged, suffix)
         paths.append(path)
     return paths
 
@@ -92,7 +92,13 @@ th, td {{ padding: .3rem .8rem; text-align: left; border-bottom: 1px solid #ccc;
 
 
 def _data_uri(figure: Figure) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        (svg,) = (p for p in save_figure(figure, Path(folder) / "figure") if p.suffix == ".svg")
-        content = base64.b64encode(svg.read_bytes()).decode()
-    return f"data:image/svg+xml;base64,{content}"
+    svg = io.BytesIO()
+    _write(figure, svg, "svg")
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.getvalue()).decode()}"
+
+
+def _write(figure: Figure, file: Path | BinaryIO, suffix: str) -> None:
+    """Write in one format, the same bytes each time."""
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
+    with matplotlib.rc_context(_EMBED):
+        figure.savefig(file, format=suffix, dpi=_DPI, metadata=metadata)

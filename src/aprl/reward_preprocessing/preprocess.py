@@ -68,7 +68,7 @@ class PreprocessConfig:
     potential: str | None = None  # tabular, linear, mlp or critic; None: what suits the environment
     potential_options: dict[str, Any] = field(default_factory=dict)  # see `make_potential`
     method: str = "auto"  # or "exact" (linear programming), or "gradient"
-    epochs: int | None = None  # of the gradient; None: 5000 on a table, 20 on rollouts
+    epochs: int | None = None  # of the gradient; None: 2000 on a table, 20 on rollouts
     batch_size: int = 200  # terms of the objective per gradient step, on rollouts
     lr: float | None = None  # first rate, relative to the rewards' size; None: by the potential
     progress: bool = True  # show progress on the terminal

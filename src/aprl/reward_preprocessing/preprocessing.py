@@ -38,7 +38,7 @@ class Preprocessed:
 def default_gradient_options(transitions: Transitions, potential: Potential) -> GradientOptions:
     """Settings of the gradient method that suit the data and the kind of potential."""
     linear = isinstance(potential, LinearInParameters)
-    epochs = 5000 if isinstance(transitions, TransitionTable) else 20
+    epochs = 2000 if isinstance(transitions, TransitionTable) else 20
     return GradientOptions(epochs, batch_size=200, lr=0.1 if linear else 1e-3)
 
 
@@ -62,8 +62,8 @@ def preprocess(
         gamma: discount, in (0, 1]; to undo a shaping it must be the one that was shaped with.
         method: "exact" is linear programming, for L1 objectives and potentials linear in their
             parameters; "gradient" is for all; "auto" is exact where that applies, for logarithmic
-            objectives of such potentials a sequence of linear programs ("reweighted"), and the
-            gradient otherwise.
+            objectives of such potentials linear programs with the gradient between them
+            ("reweighted"), and the gradient otherwise.
         options: of the gradient; None chooses by data and potential.
         on_progress: told gradient steps and the best objective.
 
@@ -89,12 +89,17 @@ def preprocess(
         potential.set_coefficients(solution.coefficients)
         shaped = ShapedRewardNet(model, potential, gamma)
         return Preprocessed(shaped, "exact", solution.lower_bound)
-    if method == "auto" and isinstance(potential, LinearInParameters):
-        coefficients = solve_reweighted(
-            rewards, transitions, objective, potential, gamma, on_progress
-        )
-        potential.set_coefficients(coefficients)
-        return Preprocessed(ShapedRewardNet(model, potential, gamma), "reweighted", None)
     options = options or default_gradient_options(transitions, potential)
-    descend(rewards, transitions, objective, potential, gamma, options, on_progress)
-    return Preprocessed(ShapedRewardNet(model, potential, gamma), "gradient", None)
+
+    def train() -> None:
+        descend(rewards, transitions, objective, potential, gamma, options, on_progress)
+
+    if method == "gradient" or not isinstance(potential, LinearInParameters):
+        train()
+        return Preprocessed(ShapedRewardNet(model, potential, gamma), "gradient", None)
+    # Linear programs end in a corner, which a descent may leave for a better one.
+    problem = (rewards, transitions, objective, potential, gamma)
+    potential.set_coefficients(solve_reweighted(*problem))
+    train()
+    potential.set_coefficients(solve_reweighted(*problem, start=potential.coefficients()))
+    return Preprocessed(ShapedRewardNet(model, potential, gamma), "reweighted", None)

@@ -57,6 +57,10 @@ class LinearInParameters(Potential):
         """Features `(n, k)` of `n` states."""
 
     @abstractmethod
+    def coefficients(self) -> np.ndarray:
+        """The coefficients `(k,)`, a copy."""
+
+    @abstractmethod
     def set_coefficients(self, coefficients: np.ndarray) -> None:
         """Take `(k,)` coefficients of the features."""
 

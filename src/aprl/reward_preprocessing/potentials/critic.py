@@ -77,6 +77,10 @@ class CriticPotential(LinearInParameters):
         value = self.value(as_tensor(states)).numpy()
         return np.column_stack([value, np.ones(len(value))])
 
+    def coefficients(self) -> np.ndarray:
+        """See `LinearInParameters.coefficients`."""
+        return np.array([float(self.factor), float(self.bias)])
+
     @torch.no_grad()
     def set_coefficients(self, coefficients: np.ndarray) -> None:
         """See `LinearInParameters.set_coefficients`."""

@@ -43,6 +43,10 @@ class TabularPotential(LinearInParameters):
         rows = (np.ones(len(states)), (np.arange(len(states)), states))
         return sp.csr_matrix(rows, (len(states), len(self.values)))
 
+    def coefficients(self) -> np.ndarray:
+        """See `LinearInParameters.coefficients`."""
+        return self.values.detach().numpy().copy()
+
     @torch.no_grad()
     def set_coefficients(self, coefficients: np.ndarray) -> None:
         """See `LinearInParameters.set_coefficients`."""
@@ -94,6 +98,10 @@ class LinearPotential(StandardisedInput, LinearInParameters):
         """Standardised components, and a last column of ones."""
         standard = self.standardise(as_tensor(states)).numpy()
         return np.column_stack([standard, np.ones(len(standard))])
+
+    def coefficients(self) -> np.ndarray:
+        """See `LinearInParameters.coefficients`."""
+        return np.append(self.weight.detach().numpy(), float(self.bias))
 
     @torch.no_grad()
     def set_coefficients(self, coefficients: np.ndarray) -> None:
