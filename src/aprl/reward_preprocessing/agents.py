@@ -1,4 +1,4 @@
-"""Policies that act in rollouts: this library's directories, or Stable-Baselines3's `.zip` files."""
+"""Policies that act in rollouts: directories of this library, or Stable-Baselines3's files."""
 
 import warnings
 from pathlib import Path

@@ -175,13 +175,13 @@ def compare(
     potential: Potential | None = None,
 ) -> Comparisons:
     """Draw pairs of fragments and let the oracle compare them."""
-    fragment_seed, oracle_seed = (np.random.default_rng(s) for s in seed.spawn(2))
+    fragment_rng, oracle_rng = (np.random.default_rng(s) for s in seed.spawn(2))
     first, second = (
-        sample_fragments(trajectories, options.fragment_length, count, fragment_seed)
+        sample_fragments(trajectories, options.fragment_length, count, fragment_rng)
         for _ in range(2)
     )
     returns = [true_returns(fragments, options.gamma, potential) for fragments in (first, second)]
-    preference = oracle_preferences(*returns, options.temperature, oracle_seed)
+    preference = oracle_preferences(returns[0], returns[1], options.temperature, oracle_rng)
     return Comparisons(first, second, preference)
 
 

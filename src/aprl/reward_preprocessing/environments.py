@@ -1,4 +1,4 @@
-"""Building an environment from its config: options, wrappers, frozen normalisation of observations."""
+"""Building an environment from its config: options, wrappers, normalised observations."""
 
 import importlib
 from collections.abc import Callable

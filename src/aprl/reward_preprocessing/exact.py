@@ -1,4 +1,4 @@
-"""The best potential among those linear in their parameters, for L1 objectives, by linear programming.
+"""The best of the potentials that are linear in their parameters, by linear programming.
 
 Minimising sum_i w_i |r_i + (A x)_i| over the coefficients x is the dual of
     maximise  r . y   subject to   A' y = 0,  -w <= y <= w,

@@ -15,8 +15,6 @@ from aprl.files import PathLike, atomic_path
 FORMATS = ("pdf", "png", "svg")
 COLOUR_MAP = "viridis"  # told apart with every kind of colour vision, and in print
 _DPI = 200
-# Text stays text: found by a search, and set in a font that the file carries.
-_EMBED = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "aprl"}
 
 
 def save_figure(figure: Figure, prefix: PathLike) -> list[Path]:
@@ -100,5 +98,8 @@ def _data_uri(figure: Figure) -> str:
 def _write(figure: Figure, file: Path | BinaryIO, suffix: str) -> None:
     """Write in one format, the same bytes each time."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
-    with matplotlib.rc_context(_EMBED):
+    # Text stays text: found by a search, and set in a font that the file carries.
+    with matplotlib.rc_context(
+        {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "aprl"}
+    ):
         figure.savefig(file, format=suffix, dpi=_DPI, metadata=metadata)

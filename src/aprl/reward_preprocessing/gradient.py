@@ -192,7 +192,9 @@ class _Best:
         if value < self.value:
             self.value = value
             trained = {n: p for n, p in self._potential.named_parameters() if p.requires_grad}
-            self._kept = copy.deepcopy(({n: p.data for n, p in trained.items()}, self._constant.data))
+            self._kept = copy.deepcopy(
+                ({n: p.data for n, p in trained.items()}, self._constant.data)
+            )
 
     @torch.no_grad()
     def restore(self) -> None:

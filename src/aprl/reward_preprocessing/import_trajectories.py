@@ -15,6 +15,7 @@ from aprl.policies.unpickle import ArrayNotes, read_notes
 from aprl.reward_preprocessing.errors import TrajectoryError
 from aprl.reward_preprocessing.trajectories import Trajectory, load_trajectories
 
+
 class _Sealed(type):
     """Of a class whose attributes a pickle cannot set."""
 

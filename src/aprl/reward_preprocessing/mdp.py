@@ -57,9 +57,9 @@ class TabularMDP:
         rows_of = np.bincount(self.table.states, minlength=self.num_states)
         # A row's chance is that of its action, one in as many as the state has, times its own.
         available = np.unique(self._choice()) // self.num_actions
-        share = self.probability / np.bincount(available, minlength=self.num_states)[
-            self.table.states
-        ]
+        share = (
+            self.probability / np.bincount(available, minlength=self.num_states)[self.table.states]
+        )
         cumulative = np.cumsum(share[order])
         before = np.concatenate([[0.0], cumulative])[first]
         here = rng.choice(np.flatnonzero(self.has_choices), count)
@@ -75,8 +75,9 @@ class TabularMDP:
         walk, rows = np.concatenate(taken, axis=1)
         by_walk = np.argsort(walk, kind="stable")
         t, rows = self.table, rows[by_walk]
-        columns = (t.states, t.actions, t.next_states, t.terminated)
-        return Transitions(*(column[rows] for column in columns), trajectory=walk[by_walk])
+        return Transitions(
+            t.states[rows], t.actions[rows], t.next_states[rows], t.terminated[rows], walk[by_walk]
+        )
 
     def solve(self, rewards: np.ndarray, gamma: float) -> np.ndarray:
         """Optimal action values, by policy iteration.

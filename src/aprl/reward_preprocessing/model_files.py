@@ -79,7 +79,9 @@ def row_title(path: str) -> str:
     return ROW_TITLES.get(shaping_name(path), shaping_name(path))
 
 
-def certificate_rows(base_path: str, paths: Sequence[str], objectives: Sequence[str]) -> list[list[str]]:
+def certificate_rows(
+    base_path: str, paths: Sequence[str], objectives: Sequence[str]
+) -> list[list[str]]:
     """A table of what the certificates beside the models say, the headings first."""
     rows = [["model", "objective", "method", "before", "after", "certified"]]
     for path in paths:

@@ -30,7 +30,6 @@ from aprl.reward_preprocessing.model_files import (
     sorted_paths,
 )
 from aprl.reward_preprocessing.reward_curves import (
-    CurveRow,
     curve_row,
     draw_reward_curves,
     episode_starts,

@@ -46,9 +46,7 @@ class Fragments:
     def extended(self, other: "Fragments") -> "Fragments":
         """These fragments and then the others."""
         names = ("states", "actions", "rewards", "terminated")
-        return Fragments(
-            *(np.concatenate([getattr(self, n), getattr(other, n)]) for n in names)
-        )
+        return Fragments(*(np.concatenate([getattr(self, n), getattr(other, n)]) for n in names))
 
 
 def sample_fragments(

@@ -1,4 +1,4 @@
-"""Make a reward readable: `python -m aprl.reward_preprocessing.preprocess with env.... model_path=...`.
+"""Make a reward readable: `python -m aprl.reward_preprocessing.preprocess with env....`.
 
 `preprocess_model` is the function behind the command; it knows nothing of Sacred.
 """
@@ -232,9 +232,7 @@ def preprocess_model(
         for file in sorted(Path(scratch).iterdir()):
             os.replace(file, folder / file.name)
     env.close()
-    models = {
-        name: Path(f"{prefix}.{name}{suffix}") for name in ("unmodified", *config.objectives)
-    }
+    models = {name: Path(f"{prefix}.{name}{suffix}") for name in ("unmodified", *config.objectives)}
     return PreprocessedFiles(models, certificates, test_objectives)
 
 

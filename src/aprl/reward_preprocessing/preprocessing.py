@@ -19,7 +19,6 @@ from aprl.reward_preprocessing.transitions import Transitions, TransitionTable
 METHODS = ("auto", "exact", "gradient")
 
 
-
 @dataclass(frozen=True)
 class Preprocessed:
     """A reward that was made readable.

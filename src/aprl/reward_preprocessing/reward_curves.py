@@ -59,9 +59,7 @@ def draw_reward_curves(
     steps = len(rows[0].curves[objectives[0]])
     with matplotlib.rc_context({"font.size": font_size}):
         figure = Figure(figsize=(width, 1.1 * len(rows) + 0.5), layout="constrained")
-        grid = figure.subplots(
-            len(rows), len(objectives), squeeze=False, sharex=True, sharey=True
-        )
+        grid = figure.subplots(len(rows), len(objectives), squeeze=False, sharex=True, sharey=True)
         for row, axes_row in zip(rows, grid, strict=True):
             for objective, axes in zip(objectives, axes_row, strict=True):
                 axes.vlines(

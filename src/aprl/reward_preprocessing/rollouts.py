@@ -49,7 +49,9 @@ class RolloutSource:
         for name in ("random_prob", "weight"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ConfigError(f"{name} of rollout {self.name!r} must be a number, got {value!r}")
+                raise ConfigError(
+                    f"{name} of rollout {self.name!r} must be a number, got {value!r}"
+                )
         if not 0 <= self.random_prob <= 1:
             raise ConfigError(
                 f"random_prob of rollout {self.name!r} must be in [0, 1], got {self.random_prob}"

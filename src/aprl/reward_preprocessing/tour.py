@@ -1,7 +1,7 @@
 """From nothing to the paper's gridworld figures: `python -m aprl.reward_preprocessing.tour`.
 
-Disguises two simple rewards by potential shaping in three ways, preprocesses all versions, certifies
-that nothing else changed, and draws them: rows that looked different become alike.
+Disguises two simple rewards by potential shaping in three ways, preprocesses all versions,
+certifies that they ask for the same, and draws them: rows that looked different become alike.
 """
 
 import sys
@@ -100,8 +100,8 @@ def _write_page(out: Path, env: EnvConfig, names: dict[str, list[str]]) -> Path:
         nets = load_models(base, paths, versions)
         rows = heatmap_rows([row_title(path) for path in paths], nets, maze)
         caption = (
-            f"The {reward} reward of a 10 x 10 gridworld: as it is and shaped in three ways (rows), "
-            "before and after preprocessing (columns). Triangles are moves, circles staying."
+            f"The {reward} reward of a 10 x 10 gridworld: as it is and shaped in three ways "
+            "(rows), before and after preprocessing (columns). Triangles are moves, circles rest."
         )
         figures.append((caption, draw_heatmaps(rows)))
     every = [name for paths in names.values() for name in paths]

@@ -17,10 +17,11 @@ from aprl.errors import ConfigError, unknown_name
 from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
 from aprl.files import write_json
 from aprl.policies.store import save_policy
+from aprl.reward_preprocessing.agents import load_agent
 from aprl.reward_preprocessing.configs import DRLHP_NAMED, ENV_PART, RUNS_DIR, read_config
 from aprl.reward_preprocessing.drlhp import DrlhpOptions, IterationReport, learn_from_preferences
 from aprl.reward_preprocessing.environments import EnvConfig
-from aprl.reward_preprocessing.potentials import Potential, make_potential
+from aprl.reward_preprocessing.potentials import CriticPotential, make_potential
 from aprl.reward_preprocessing.rewards import (
     MlpRewardNet,
     RewardEnsemble,
@@ -150,11 +151,10 @@ def train_drlhp(config: TrainDrlhpConfig) -> TrainDrlhpResult:
     options = config.check()
     env = config.env.make()
     net = make_reward_net(config, env)
-    potential: Potential | None = None
+    potential = None
     if config.preference_agent is not None:
-        critic = {"agent_path": config.preference_agent}
-        potential = make_potential("critic", env.observation_space, critic)
-        potential.set_coefficients(np.array([1.0, 0.0]))  # type: ignore[attr-defined]
+        potential = CriticPotential(load_agent(config.preference_agent, env.observation_space))
+        potential.set_coefficients(np.array([1.0, 0.0]))  # the critic's value as it is
     env.close()
     learner_seed, loop_seed = np.random.SeedSequence(config.seed).spawn(2)
     learner = make_learner(

@@ -101,7 +101,9 @@ class Maze:
     @cached_property
     def start_states(self) -> np.ndarray:
         """States in which an episode may begin: cells without goal and key, key not held."""
-        return np.setdiff1d(np.arange(self.num_cells), [self.goal_cell, self.key_cell or 0][: 1 + self.key])
+        return np.setdiff1d(
+            np.arange(self.num_cells), [self.goal_cell, self.key_cell or 0][: 1 + self.key]
+        )
 
     @property
     def fixed_start(self) -> int:
@@ -154,7 +156,7 @@ class Maze:
         return ShapedRewardNet(base, potential, self.gamma)
 
 
-class MazeEnv(gymnasium.Env[int, int]):
+class MazeEnv(gymnasium.Env):
     """A maze as an environment.
 
     Args:

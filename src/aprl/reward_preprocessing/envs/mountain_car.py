@@ -37,7 +37,7 @@ class MountainCarEnv(gymnasium.Wrapper):
     """Gymnasium's mountain car that stays at the top, once there, until the time limit.
 
     The reward is -1 until the car is at the top and 0 from then on, plus
-    gamma * phi(s') - phi(s), s being the state before the step. The action at the top has no effect.
+    gamma * phi(s') - phi(s), s being the state before the step. Actions at the top have no effect.
 
     Args:
         shaping: name of phi; see `shaping_potential`.

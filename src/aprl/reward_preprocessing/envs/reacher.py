@@ -9,7 +9,7 @@ TOUCHING = 0.05  # m, between fingertip and target
 
 
 class SparseReacherEnv(gymnasium.Wrapper):
-    """Gymnasium's reacher with reward 1 while the fingertip is within 5 cm of the target, else 0."""
+    """Gymnasium's reacher, paid 1 while the fingertip is within 5 cm of the target, else 0."""
 
     def __init__(self) -> None:
         super().__init__(gymnasium.make("Reacher-v5").unwrapped)

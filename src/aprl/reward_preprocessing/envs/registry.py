@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from aprl.errors import ConfigError, unknown_name
 from aprl.reward_preprocessing.envs.mazes import Maze, MazeEnv

@@ -70,9 +70,7 @@ def make_potential(
         return TabularPotential(int(observation_space.n))
     if discrete or not isinstance(observation_space, spaces.Box) or kind == "tabular":
         expected = "numbered states" if kind == "tabular" else "states that are vectors"
-        raise ConfigError(
-            f"a {kind} potential needs {expected}, not {describe(observation_space)}"
-        )
+        raise ConfigError(f"a {kind} potential needs {expected}, not {describe(observation_space)}")
     size = observation_space.shape[0]
     for name, value in options.items():
         if type(value) is not int or value < 1:

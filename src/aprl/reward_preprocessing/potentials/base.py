@@ -50,7 +50,7 @@ class Potential(nn.Module, ABC):
 
 
 class LinearInParameters(Potential):
-    """A potential phi(s) = features(s) . coefficients, which linear programming can find exactly."""
+    """A potential phi(s) = features(s) . coefficients, which linear programming can find."""
 
     @abstractmethod
     def features(self, states: np.ndarray) -> sp.csr_matrix | np.ndarray:

@@ -63,13 +63,15 @@ class CriticPotential(LinearInParameters):
     def from_architecture(cls, architecture: dict[str, Any]) -> Self:
         """See `Potential.from_architecture`."""
         policy = architecture["policy"]
-        spaces = (space_json.from_json(policy[f"{name}_space"]) for name in ("observation", "action"))
-        return cls(MlpPolicy.from_architecture(policy, *spaces))
+        observation_space, action_space = (
+            space_json.from_json(policy[name]) for name in ("observation_space", "action_space")
+        )
+        return cls(MlpPolicy.from_architecture(policy, observation_space, action_space))
 
     @torch.no_grad()
     def add_constant(self, constant: float) -> None:
         """See `Potential.add_constant`."""
-        self.bias += constant
+        self.bias.add_(constant)
 
     @torch.no_grad()
     def features(self, states: np.ndarray) -> np.ndarray:

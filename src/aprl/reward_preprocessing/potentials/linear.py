@@ -36,7 +36,7 @@ class TabularPotential(LinearInParameters):
     @torch.no_grad()
     def add_constant(self, constant: float) -> None:
         """See `Potential.add_constant`."""
-        self.values += constant
+        self.values.add_(constant)
 
     def features(self, states: np.ndarray) -> sp.csr_matrix:
         """One-hot rows."""
@@ -91,7 +91,7 @@ class LinearPotential(StandardisedInput, LinearInParameters):
     @torch.no_grad()
     def add_constant(self, constant: float) -> None:
         """See `Potential.add_constant`."""
-        self.bias += constant
+        self.bias.add_(constant)
 
     @torch.no_grad()
     def features(self, states: np.ndarray) -> np.ndarray:

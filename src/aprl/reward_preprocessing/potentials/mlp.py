@@ -56,7 +56,7 @@ class MlpPotential(StandardisedInput):
     @torch.no_grad()
     def add_constant(self, constant: float) -> None:
         """See `Potential.add_constant`."""
-        self._last.bias += constant / self.output_scale
+        self._last.bias.add_(constant / self.output_scale)
 
     def fit_scale(self, states: np.ndarray, reward_scale: float) -> None:
         """See `Potential.fit_scale`."""

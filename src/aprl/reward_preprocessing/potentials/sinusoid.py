@@ -44,4 +44,4 @@ class SinusoidPotential(Potential):
     @torch.no_grad()
     def add_constant(self, constant: float) -> None:
         """See `Potential.add_constant`."""
-        self.offset += constant
+        self.offset.add_(constant)
