@@ -110,7 +110,7 @@ def _check_named_configs(experiment: Experiment, argv: Sequence[str]) -> None:
     updates = argv[argv.index("with") + 1 :] if "with" in argv else ()
     known = set(experiment.named_configs)
     for part in experiment.ingredients:
-        known |= {f"{part.path}.{named}" for named in map(str, part.named_configs)}
+        known |= {f"{part.path!s}.{named}" for named in part.named_configs}
     for name in updates:
         named = "=" not in name and not name.startswith("-") and not Path(name).exists()
         if named and name not in known:

@@ -63,7 +63,8 @@ def descend(
     """Train a potential from where it is; it ends as the best that was seen on the way.
 
     Beside the potential a constant is trained, and then added to it: raising phi everywhere by c
-    changes each reward by only (gamma - 1) c, which Adam would take long to find.
+    changes each reward by only (gamma - 1) c, which Adam would take long to find. It starts at what
+    moves the median reward to zero, if that is better than nothing.
 
     Args:
         rewards: `(n,)` unshaped rewards.
@@ -94,6 +95,10 @@ def descend(
     )
     whole = isinstance(transitions, TransitionTable)
     best = _Best(potential, constant)
+    best.offer(terms.evaluate(potential, constant))
+    centre = torch.full_like(constant, -float(np.median(rewards)))
+    if terms.evaluate(potential, centre) < best.value:
+        constant.data.copy_(centre)
     interval = 1 if whole else max(1, steps // EVALUATIONS)
     batches = _batches(len(terms), options, whole)
     for step in range(steps):
@@ -198,8 +203,7 @@ class _Best:
 
     @torch.no_grad()
     def restore(self) -> None:
-        if self._kept is None:  # no step gave a finite objective
-            raise ConfigError("the objective is not finite at any step; try a smaller lr")
+        assert self._kept is not None
         parameters, constant = self._kept
         for name, value in parameters.items():
             self._potential.get_parameter(name).copy_(value)

@@ -68,7 +68,7 @@ class PreprocessConfig:
     potential: str | None = None  # tabular, linear, mlp or critic; None: what suits the environment
     potential_options: dict[str, Any] = field(default_factory=dict)  # see `make_potential`
     method: str = "auto"  # or "exact" (linear programming), or "gradient"
-    epochs: int | None = None  # of the gradient; None: 2000 on a table, 20 on rollouts
+    epochs: int | None = None  # of the gradient; None: enough for 2000 steps, 5 at least
     batch_size: int = 200  # terms of the objective per gradient step, on rollouts
     lr: float | None = None  # first rate, relative to the rewards' size; None: by the potential
     progress: bool = True  # show progress on the terminal
@@ -282,7 +282,7 @@ def gradient_options(
     config: PreprocessConfig, transitions: Transitions, potential: Potential
 ) -> GradientOptions:
     """The config's settings of the gradient method, filled in by what suits the data."""
-    suited = default_gradient_options(transitions, potential)
+    suited = default_gradient_options(transitions, potential, config.batch_size)
     return GradientOptions(
         epochs=config.epochs or suited.epochs,
         batch_size=config.batch_size,

@@ -1,6 +1,7 @@
 """Find the potential that makes a reward easiest to read, by the best method that applies."""
 
 import copy
+import math
 from dataclasses import dataclass
 
 from aprl.errors import ConfigError, unknown_name
@@ -17,6 +18,7 @@ from aprl.reward_preprocessing.rewards import RewardNet, ShapedRewardNet, requir
 from aprl.reward_preprocessing.transitions import Transitions, TransitionTable
 
 METHODS = ("auto", "exact", "gradient")
+STEPS = 2000  # of the gradient, at least
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,14 @@ class Preprocessed:
     lower_bound: float | None
 
 
-def default_gradient_options(transitions: Transitions, potential: Potential) -> GradientOptions:
-    """Settings of the gradient method that suit the data and the kind of potential."""
-    linear = isinstance(potential, LinearInParameters)
-    epochs = 2000 if isinstance(transitions, TransitionTable) else 20
-    return GradientOptions(epochs, batch_size=200, lr=0.1 if linear else 1e-3)
+def default_gradient_options(
+    transitions: Transitions, potential: Potential, batch_size: int = 200
+) -> GradientOptions:
+    """Settings that suit the data and the potential: 2000 steps, or 5 epochs where that is more."""
+    whole = isinstance(transitions, TransitionTable)
+    batches = 1 if whole else math.ceil(len(transitions) / batch_size)
+    lr = 0.1 if isinstance(potential, LinearInParameters) else 1e-2
+    return GradientOptions(max(5, math.ceil(STEPS / batches)), batch_size, lr)
 
 
 def preprocess(

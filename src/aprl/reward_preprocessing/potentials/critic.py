@@ -81,7 +81,7 @@ class CriticPotential(LinearInParameters):
 
     def coefficients(self) -> np.ndarray:
         """See `LinearInParameters.coefficients`."""
-        return np.array([float(self.factor), float(self.bias)])
+        return np.array([self.factor.item(), self.bias.item()])
 
     @torch.no_grad()
     def set_coefficients(self, coefficients: np.ndarray) -> None:

@@ -101,7 +101,7 @@ class LinearPotential(StandardisedInput, LinearInParameters):
 
     def coefficients(self) -> np.ndarray:
         """See `LinearInParameters.coefficients`."""
-        return np.append(self.weight.detach().numpy(), float(self.bias))
+        return np.append(self.weight.detach().numpy(), self.bias.item())
 
     @torch.no_grad()
     def set_coefficients(self, coefficients: np.ndarray) -> None:
