@@ -68,7 +68,13 @@ class EnvConfig:
             env = gymnasium.make(self.env_id, **self.options)
         except AprlError:
             raise
-        except (TypeError, ValueError, AssertionError, gymnasium.error.Error) as error:
+        except (
+            ImportError,
+            TypeError,
+            ValueError,
+            AssertionError,
+            gymnasium.error.Error,
+        ) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ConfigError(
                 f"{self.env_id} cannot be built with options {self.options}: {reason}"
