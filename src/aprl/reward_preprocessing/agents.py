@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from stable_baselines3 import PPO
+from torch import nn
 
 from aprl.errors import PolicyError
 from aprl.files import PathLike
@@ -58,8 +60,6 @@ def load_agent(
 
 
 def _load_zip(path: Path) -> MlpPolicy:
-    from stable_baselines3 import PPO
-
     if not path.is_file():
         raise PolicyError(f"policy {path} does not exist")
     warnings.warn(
@@ -73,6 +73,9 @@ def _load_zip(path: Path) -> MlpPolicy:
     except Exception as error:  # a damaged or foreign zip fails in many ways
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PolicyError(f"{path} is not a readable SB3 PPO file: {reason}") from None
+    activation = learner.policy_kwargs.get("activation_fn", nn.Tanh)
+    if activation is not nn.Tanh:
+        raise PolicyError(f"{path} has {activation.__name__} units; only Tanh is supported")
     try:
         return policy_of(learner, None)
     except (AttributeError, AssertionError, TypeError, ValueError) as error:

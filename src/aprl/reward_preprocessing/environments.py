@@ -80,7 +80,7 @@ class EnvConfig:
                 f"{self.env_id} cannot be built with options {self.options}: {reason}"
             ) from None
         for wrapper in self.wrappers:
-            env = _wrapper_class(wrapper)(env)
+            env = _wrapped(env, wrapper)
         if self.normalize:
             assert self.stats_path is not None
             env = _standardised(env, self.stats_path)
@@ -96,6 +96,13 @@ def _wrapper_class(name: str) -> Callable[[gymnasium.Env], gymnasium.Env]:
     if not (isinstance(found, type) and issubclass(found, gymnasium.Wrapper)):
         raise ConfigError(f"env.wrappers: {name} is not a gymnasium.Wrapper")
     return found
+
+
+def _wrapped(env: gymnasium.Env, name: str) -> gymnasium.Env:
+    try:
+        return _wrapper_class(name)(env)
+    except (TypeError, ValueError, AssertionError, gymnasium.error.Error) as error:
+        raise ConfigError(f"env.wrappers: {name} cannot wrap the environment: {error}") from None
 
 
 def _standardised(env: gymnasium.Env, stats_path: str) -> gymnasium.Env:
