@@ -34,7 +34,12 @@ def test_optimal_actions_of_random_processes_are_kept(seed):
     net = random_table_net(rng, num_states)
     objective = list(OBJECTIVES.values())[seed % 4]
     result = preprocess(
-        net, mdp.table, objective, TabularPotential(num_states), 0.9, options=GradientOptions(100, 1, 0.1)
+        net,
+        mdp.table,
+        objective,
+        TabularPotential(num_states),
+        0.9,
+        options=GradientOptions(100, 1, 0.1),
     )
     certificate = certify(net, result.reward, mdp.table, objective, method=result.method, mdp=mdp)
     assert certificate.passed

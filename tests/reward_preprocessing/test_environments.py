@@ -11,14 +11,19 @@ from aprl.reward_preprocessing.environments import EnvConfig
 
 
 def test_options_reach_the_environment():
-    env = EnvConfig(name="aprl/EmptyMaze4-v0", options={"reward": "path", "shaping": "dense"}).make()
+    env = EnvConfig(
+        name="aprl/EmptyMaze4-v0", options={"reward": "path", "shaping": "dense"}
+    ).make()
     assert env.unwrapped.maze.reward == "path" and env.unwrapped.maze.shaping == "dense"
 
 
 def test_wrappers_go_on_from_the_inside_out():
     wrappers = ["gymnasium.wrappers.RecordEpisodeStatistics", "gymnasium.wrappers.NormalizeReward"]
     env = EnvConfig(name="aprl/EmptyMaze4-v0", wrappers=wrappers).make()
-    assert [type(env).__name__, type(env.env).__name__] == ["NormalizeReward", "RecordEpisodeStatistics"]
+    assert [type(env).__name__, type(env.env).__name__] == [
+        "NormalizeReward",
+        "RecordEpisodeStatistics",
+    ]
 
 
 def test_observations_are_standardised_by_saved_statistics(tmp_path):
@@ -65,4 +70,6 @@ def test_statistics_that_do_not_fit(tmp_path):
     maze = EnvConfig(name="aprl/EmptyMaze4-v0", normalize=True, stats_path=str(path))
     with pytest.raises(ConfigError, match="vectors"):
         maze.make()
-    assert isinstance(EnvConfig(name="aprl/EmptyMaze4-v0").make().observation_space, spaces.Discrete)
+    assert isinstance(
+        EnvConfig(name="aprl/EmptyMaze4-v0").make().observation_space, spaces.Discrete
+    )

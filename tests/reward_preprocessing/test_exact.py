@@ -71,7 +71,11 @@ WRONG_DISCOUNT = [
 
 @pytest.mark.parametrize(
     ("shaping", "gamma", "optimum"),
-    [(shaping, gamma, value) for shaping, values in WRONG_DISCOUNT for gamma, value in values.items()],
+    [
+        (shaping, gamma, value)
+        for shaping, values in WRONG_DISCOUNT
+        for gamma, value in values.items()
+    ],
 )
 def test_a_wrong_discount_does_not_recover(shaping, gamma, optimum):
     found = solve(Maze(10, shaping=shaping), "sparse_l1", gamma).objective
@@ -106,7 +110,10 @@ def test_random_problems_have_the_primal_optimum(objective):
         change = shaping_matrix(mdp.table, potential, 0.9)
         terms, (weights, pairs) = rewards, o.weights(mdp.table)
         if pairs is not None:
-            change, terms = change[pairs.first] - change[pairs.second], rewards[pairs.first] - rewards[pairs.second]
+            change, terms = (
+                change[pairs.first] - change[pairs.second],
+                rewards[pairs.first] - rewards[pairs.second],
+            )
         assert found.objective == pytest.approx(primal_optimum(change, terms, weights), rel=1e-7)
         assert found.lower_bound <= found.objective * (1 + 1e-9)
 

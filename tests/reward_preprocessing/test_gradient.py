@@ -101,7 +101,11 @@ def test_mini_batches_are_made_of_pairs_in_time(monkeypatch):
     options = GradientOptions(epochs=1, batch_size=10, lr=0.1)
     batches = gradient._batches(len(terms), options, whole=False)
     seen = [next(batches) for _ in range(7)]
-    steps = [float(d) for batch in seen for d in rewards[terms.pairs[1][batch]] - rewards[terms.pairs[0][batch]]]
+    steps = [
+        float(d)
+        for batch in seen
+        for d in rewards[terms.pairs[1][batch]] - rewards[terms.pairs[0][batch]]
+    ]
     expected = [*np.diff(rewards[:40]), *np.diff(rewards[40:])]
     assert steps != expected and sorted(steps) == sorted(expected)
 

@@ -87,6 +87,8 @@ def test_walks_follow_the_dynamics():
 
 
 def test_walks_are_as_long_as_asked_where_nothing_terminates():
-    mdp = TabularMDP(2, 1, TransitionTable.of(np.array([0, 1]), np.zeros(2, int), np.array([1, 0])), np.ones(2))
+    mdp = TabularMDP(
+        2, 1, TransitionTable.of(np.array([0, 1]), np.zeros(2, int), np.array([1, 0])), np.ones(2)
+    )
     walks = mdp.walks(count=3, steps=7)
     assert np.bincount(walks.trajectory).tolist() == [7, 7, 7]

@@ -144,9 +144,7 @@ def test_members_of_an_ensemble_differ(data):
 
 
 def test_a_shaped_table_learns_too(data):
-    net = ShapedRewardNet(
-        TabularRewardNet(*MAZE_SPACES, ("state",)), TabularPotential(16), 0.99
-    )
+    net = ShapedRewardNet(TabularRewardNet(*MAZE_SPACES, ("state",)), TabularPotential(16), 0.99)
     assert fitted(net, data, epochs=10).accuracy > 0.9
     assert net.potential.values.abs().max() > 0.01
 

@@ -37,7 +37,9 @@ def test_number_of_pairs_of_the_ten_by_ten_maze():
 
 def test_pairs_of_samples_are_neighbours_in_time():
     rng = np.random.default_rng(0)
-    t = Transitions.from_trajectories([trajectory(3, 2, rng), trajectory(1, 2, rng), trajectory(2, 2, rng)])
+    t = Transitions.from_trajectories(
+        [trajectory(3, 2, rng), trajectory(1, 2, rng), trajectory(2, 2, rng)]
+    )
     pairs = t.pairs()
     assert pairs.first.tolist() == [0, 1, 4] and pairs.second.tolist() == [1, 2, 5]
     assert pairs.weight.tolist() == [1 / 3] * 3

@@ -40,7 +40,7 @@ def with_types(config: _Config) -> _Config:
     """A copy of a config dataclass, each value of the type that its field is declared with.
 
     Numbers in fields for text become text: command lines read `exp_name=5` as a number. Fields that
-    are config dataclasses themselves are left as they are.
+    are config dataclasses themselves, or of any type, are left as they are.
 
     Raises:
         ConfigError: a value of another type.
@@ -49,7 +49,7 @@ def with_types(config: _Config) -> _Config:
     texts = {}
     for name in (f.name for f in fields(config)):  # type: ignore[arg-type]
         value, hint = getattr(config, name), hints[name]
-        if is_dataclass(hint):
+        if is_dataclass(hint) or hint is Any:
             continue
         kinds = [get_origin(h) or h for h in (get_args(hint) if _is_union(hint) else (hint,))]
         if any(_passes(value, kind) for kind in kinds):

@@ -45,7 +45,9 @@ def test_the_car_stays_at_the_top():
     arrived = int(np.argmax(after[:, 0] >= 0.5))
     assert 50 < arrived < 199 and (rewards[: arrived + 1] == -1).all()
     assert (rewards[arrived + 1 :] == 0).all()
-    assert (after[arrived:] == after[arrived]).all() and (states[arrived + 1 :] == after[arrived]).all()
+    assert (after[arrived:] == after[arrived]).all() and (
+        states[arrived + 1 :] == after[arrived]
+    ).all()
 
 
 def test_a_new_episode_begins_below():

@@ -182,7 +182,9 @@ def test_foreign_nets_are_read_with_a_warning(package, tmp_path):
     with pytest.warns(UserWarning, match="can run code"):
         net = load_reward_net(tmp_path / "foreign.pt")
     s, a, after, ended = vector_rows()
-    np.testing.assert_allclose(net.predict(s, a, after, ended), s[:, 0] - after[:, 1] + a, rtol=1e-5)
+    np.testing.assert_allclose(
+        net.predict(s, a, after, ended), s[:, 0] - after[:, 1] + a, rtol=1e-5
+    )
 
     shaped = ShapedRewardNet(net, MlpPotential(2), 0.9)
     path = save_reward_net(shaped, tmp_path / "shaped.pt")
