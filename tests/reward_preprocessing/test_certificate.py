@@ -112,7 +112,7 @@ def test_a_potential_at_terminal_states_fails():
 
 
 def test_a_base_that_changed_fails():
-    maze, net, shaped = shaped_maze()
+    maze, _, shaped = shaped_maze()
     other = Maze(6, True, "goal").reward_net()
     mdp = maze.mdp()
     certificate = certify(other, shaped, mdp.table, SPARSE, method="x", mdp=mdp)

@@ -116,7 +116,7 @@ def test_pickles_of_something_else(tmp_path, content, message):
 
 def test_trajectories_that_cannot_be(trajectory_class, pickled):
     content = [trajectory_class(np.zeros(2), np.zeros(2), None, True, np.zeros(2))]
-    with pytest.raises(TrajectoryError, match="trajectory 0: .*needs 3 states"):
+    with pytest.raises(TrajectoryError, match=r"trajectory 0: .*needs 3 states"):
         read_any_trajectories(pickled(content))
 
 
@@ -134,7 +134,7 @@ def test_files_by_their_kind(tmp_path):
     (tmp_path / "cut.pkl").write_bytes(pickle.dumps([1, 2, 3])[:-3])
     with pytest.raises(TrajectoryError, match="damaged"):
         read_any_trajectories(tmp_path / "cut.pkl")
-    with pytest.raises(TrajectoryError, match="'imitation'.*not installed"):
+    with pytest.raises(TrajectoryError, match=r"'imitation'.*not installed"):
         read_any_trajectories(tmp_path)
 
 

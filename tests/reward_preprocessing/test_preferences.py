@@ -61,7 +61,7 @@ def test_fragments_are_pieces_of_trajectories():
 
 
 def test_fragments_longer_than_any_episode():
-    with pytest.raises(TrajectoryError, match="fragments of 10 steps.*longest has 9"):
+    with pytest.raises(TrajectoryError, match=r"fragments of 10 steps.*longest has 9"):
         sample_fragments([trajectory(9)], 10, 1, RNG(0))
 
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from aprl.errors import ConfigError
+from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.mazes import REWARDS, SHAPINGS, Maze
 from aprl.reward_preprocessing.envs.mountain_car import mountain_car_reward_net
-from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.errors import RewardError
 from aprl.reward_preprocessing.objectives import OBJECTIVES, get_objective
 from aprl.reward_preprocessing.potentials import LinearPotential, MlpPotential, TabularPotential

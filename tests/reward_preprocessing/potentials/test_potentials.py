@@ -83,7 +83,7 @@ def test_slopes_are_per_unit_of_the_state():
     potential = LinearPotential(3)
     potential.fit_scale(STATES, 1.0)
     potential.set_coefficients(np.array([1.0, 2.0, 3.0, 4.0]))
-    moved = STATES + [0, 0.5, 0]
+    moved = STATES + np.array([0, 0.5, 0])
     difference = potential.of(moved) - potential.of(STATES)
     np.testing.assert_allclose(difference, 0.5 * potential.slopes[1])
     np.testing.assert_allclose(
