@@ -1,5 +1,7 @@
 """Figures in files, pages, and potentials drawn."""
 
+import base64
+
 import gymnasium
 import numpy as np
 import pytest
@@ -34,9 +36,11 @@ def test_suffixes_of_formats_are_dropped(name):
 
 
 def test_a_page_holds_its_figures_and_escapes_text(tmp_path):
+    svg = save_figure(figure(), tmp_path / "figure")[-1]
     page = write_page(
-        tmp_path / "page.html", "a < b", [("one & two", figure())] * 2, [["x"], ["<script>"]]
+        tmp_path / "page.html", "a < b", [("one & two", svg)] * 2, [["x"], ["<script>"]]
     ).read_text()
+    assert base64.b64encode(svg.read_bytes()).decode() in page
     assert page.count("data:image/svg+xml;base64,") == 2
     assert "a &lt; b" in page and "one &amp; two" in page and "<td>&lt;script&gt;</td>" in page
     assert "<script>" not in page and "http" not in page

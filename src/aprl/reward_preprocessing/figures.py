@@ -2,10 +2,8 @@
 
 import base64
 import html
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -42,10 +40,15 @@ def figure_without_suffix(path: PathLike) -> Path:
     return path.with_suffix("") if path.suffix.lstrip(".") in (*FORMATS, "html") else path
 
 
+def caption(rows: Sequence[str], columns: Sequence[str]) -> str:
+    """What a grid of panels shows, in words."""
+    return f"Rows: {', '.join(rows)}. Columns: {', '.join(columns)}."
+
+
 def write_page(
     path: PathLike,
     title: str,
-    figures: Sequence[tuple[str, Figure]],
+    figures: Sequence[tuple[str, Path]],
     rows: Sequence[Sequence[str]] = (),
 ) -> Path:
     """Write one HTML file that shows figures side by side, with a table below; it needs no others.
@@ -53,13 +56,14 @@ def write_page(
     Args:
         path: of the page.
         title: of the page.
-        figures: captions and figures.
+        figures: captions and SVG files.
         rows: of the table, the first one its headings; none leaves the table out.
     """
     blocks = "".join(
-        f'<figure><img alt="{html.escape(caption)}" src="{_data_uri(figure)}">'
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>\n"
-        for caption, figure in figures
+        f'<figure><img alt="{html.escape(text)}" src="data:image/svg+xml;base64,'
+        f'{base64.b64encode(svg.read_bytes()).decode()}">'
+        f"<figcaption>{html.escape(text)}</figcaption></figure>\n"
+        for text, svg in figures
     )
     table = ""
     if rows:
@@ -89,13 +93,7 @@ th, td {{ padding: .3rem .8rem; text-align: left; border-bottom: 1px solid #ccc;
     return Path(path)
 
 
-def _data_uri(figure: Figure) -> str:
-    svg = io.BytesIO()
-    _write(figure, svg, "svg")
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.getvalue()).decode()}"
-
-
-def _write(figure: Figure, file: Path | BinaryIO, suffix: str) -> None:
+def _write(figure: Figure, file: Path, suffix: str) -> None:
     """Write in one format, the same bytes each time."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(suffix)
     # Text stays text: found by a search, and set in a font that the file carries.

@@ -90,9 +90,7 @@ def descend(
         ]
     )
     steps = options.steps(transitions)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
-    )
+    first_rates = [group["lr"] for group in optimiser.param_groups]
     whole = isinstance(transitions, TransitionTable)
     best = _Best(potential, constant)
     best.offer(terms.evaluate(potential, constant))
@@ -107,10 +105,11 @@ def descend(
             best.offer(float(loss.detach()))
         elif step % interval == 0:
             best.offer(terms.evaluate(potential, constant))
+        for group, rate in zip(optimiser.param_groups, first_rates, strict=True):
+            group["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / steps))
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        schedule.step()
         if on_progress is not None and step % 50 == 0:
             on_progress(step, best.value)
     best.offer(terms.evaluate(potential, constant))

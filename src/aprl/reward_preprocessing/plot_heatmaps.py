@@ -20,7 +20,12 @@ from aprl.reward_preprocessing.configs import (
 )
 from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.registry import maze_of
-from aprl.reward_preprocessing.figures import figure_without_suffix, save_figure, write_page
+from aprl.reward_preprocessing.figures import (
+    caption,
+    figure_without_suffix,
+    save_figure,
+    write_page,
+)
 from aprl.reward_preprocessing.heatmaps import draw_heatmaps, heatmap_rows
 from aprl.reward_preprocessing.model_files import (
     certificate_rows,
@@ -95,11 +100,12 @@ def plot_heatmaps(config: PlotHeatmapsConfig) -> list[Path]:
     prefix = figure_without_suffix(config.save_path)
     files = save_figure(figure, prefix)
     table = certificate_rows(config.base_path, paths, config.objectives)
-    singles = [
-        (f"{row.title}", draw_heatmaps([row], config.font_size, (config.vmin, config.vmax)))
-        for row in rows
-    ]
-    page = write_page(f"{prefix}.html", f"Rewards of {config.env.env_id}", singles, table)
+    page = write_page(
+        f"{prefix}.html",
+        f"Rewards of {config.env.env_id}",
+        [(caption([row.title for row in rows], config.objectives), files[-1])],
+        table,
+    )
     return [*files, page]
 
 

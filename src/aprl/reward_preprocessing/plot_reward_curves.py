@@ -22,7 +22,12 @@ from aprl.reward_preprocessing.configs import (
     read_config,
 )
 from aprl.reward_preprocessing.environments import EnvConfig
-from aprl.reward_preprocessing.figures import figure_without_suffix, save_figure, write_page
+from aprl.reward_preprocessing.figures import (
+    caption,
+    figure_without_suffix,
+    save_figure,
+    write_page,
+)
 from aprl.reward_preprocessing.model_files import (
     certificate_rows,
     load_models,
@@ -102,8 +107,12 @@ def plot_reward_curves(config: PlotRewardCurvesConfig) -> list[Path]:
     prefix = figure_without_suffix(config.save_path)
     files = save_figure(draw_reward_curves(rows, starts, config.font_size), prefix)
     table = certificate_rows(config.base_path, paths, config.objectives)
-    singles = [(row.title, draw_reward_curves([row], starts, config.font_size)) for row in rows]
-    page = write_page(f"{prefix}.html", f"Rewards along {config.env.env_id}", singles, table)
+    page = write_page(
+        f"{prefix}.html",
+        f"Rewards along {config.env.env_id}",
+        [(caption([row.title for row in rows], config.objectives), files[-1])],
+        table,
+    )
     return [*files, page]
 
 

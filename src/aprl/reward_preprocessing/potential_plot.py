@@ -77,6 +77,5 @@ def save_potential_plot(potential: Potential, env: gymnasium.Env, path: Path) ->
     figure = draw_potential(potential, env)
     if figure is None:
         return None
-    with matplotlib.rc_context({"pdf.fonttype": 42}):
-        figure.savefig(path, format="pdf", metadata={"CreationDate": None})
+    figure.savefig(path, format="pdf", metadata={"CreationDate": None})
     return path
