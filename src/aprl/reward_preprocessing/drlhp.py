@@ -124,6 +124,8 @@ def learn_from_preferences(
         wanted = min(options.comparisons_per_iteration, options.total_comparisons - asked)
         steps = math.ceil(2 * wanted * options.fragment_length * options.transition_oversampling)
         trajectories = _play(learner, make_env, options.random_frac, steps, play_seed)
+        if iteration == 0:
+            net.fit_scale(Transitions.from_trajectories(trajectories))
         compared = compare(trajectories, wanted, options, compare_seed, potential)
         comparisons = compared if comparisons is None else comparisons.extended(compared)
         fit = fit_reward(

@@ -11,9 +11,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-import numpy as np
-
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError, unknown_name
 from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
@@ -28,10 +25,10 @@ from aprl.reward_preprocessing.configs import (
     check_objectives,
     read_config,
 )
+from aprl.reward_preprocessing.data import Data, gather_data
 from aprl.reward_preprocessing.environments import EnvConfig
-from aprl.reward_preprocessing.envs import default_potential, tabular_mdp
+from aprl.reward_preprocessing.envs import default_potential
 from aprl.reward_preprocessing.gradient import GradientOptions
-from aprl.reward_preprocessing.mdp import TabularMDP
 from aprl.reward_preprocessing.objectives import OBJECTIVES, Objective, get_objective
 from aprl.reward_preprocessing.potential_plot import save_potential_plot
 from aprl.reward_preprocessing.potentials import Potential, make_potential
@@ -48,7 +45,7 @@ from aprl.reward_preprocessing.rewards import (
     save_reward_net,
 )
 from aprl.reward_preprocessing.rewards.store import SUFFIXES
-from aprl.reward_preprocessing.rollouts import collect_mixture, parse_sources
+from aprl.reward_preprocessing.rollouts import parse_sources
 from aprl.reward_preprocessing.transitions import Transitions
 from aprl.training.records import ProgressDisplay
 
@@ -114,69 +111,6 @@ class PreprocessedFiles:
     models: dict[str, Path]
     certificates: dict[str, Certificate]
     test_objectives: dict[str, tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class Data:
-    """What the objectives average over.
-
-    Attributes:
-        train: transitions to preprocess on.
-        test: further transitions; None if not asked for.
-        mdp: exact dynamics, where the environment has numbered states.
-    """
-
-    train: Transitions
-    test: Transitions | None
-    mdp: TabularMDP | None
-
-
-def gather_data(
-    env: gymnasium.Env,
-    make_env: Callable[[], gymnasium.Env],
-    config: RolloutsConfig,
-    n_envs: int,
-    seed: int,
-) -> Data:
-    """All transitions of a finite environment, or those of rollouts where some are asked for.
-
-    Train and test rollouts have seeds of their own.
-
-    Raises:
-        ConfigError: the environment is not finite and no rollouts are given.
-        TrajectoryError: saved rollouts of another environment, or with too few steps.
-    """
-    mdp = tabular_mdp(env)
-    if mdp is not None and not config.rollouts:
-        return Data(mdp.table, None, mdp)
-    sources = parse_sources(config.rollouts)
-    train_seed, test_seed = np.random.SeedSequence(seed).spawn(2)
-
-    def transitions(steps: int | None, child: np.random.SeedSequence) -> Transitions:
-        trajectories = collect_mixture(sources, make_env, steps, child, n_envs)
-        result = Transitions.from_trajectories(trajectories)
-        _require_states(result, env)
-        return result
-
-    train = transitions(config.steps, train_seed)
-    test = None if config.test_steps is None else transitions(config.test_steps, test_seed)
-    return Data(train, test, mdp)
-
-
-def _require_states(transitions: Transitions, env: gymnasium.Env) -> None:
-    space = env.observation_space
-    if transitions.states.shape[1:] != space.shape:
-        raise ConfigError(
-            f"the rollouts are of another environment: their states have shape "
-            f"{transitions.states.shape[1:]}, the environment's {space.shape}"
-        )
-    if isinstance(space, gymnasium.spaces.Discrete):
-        largest = max(transitions.states.max(), transitions.next_states.max())
-        if largest >= space.n:
-            raise ConfigError(
-                f"the rollouts are of another environment: they visit state {largest}, the "
-                f"environment has {space.n} states"
-            )
 
 
 def preprocess_model(

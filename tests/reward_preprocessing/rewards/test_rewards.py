@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from aprl.errors import ConfigError
 from aprl.reward_preprocessing.errors import RewardError
-from aprl.reward_preprocessing.potentials import LinearPotential, TabularPotential
+from aprl.reward_preprocessing.potentials import LinearPotential, MlpPotential, TabularPotential
 from aprl.reward_preprocessing.rewards import (
     AffineRewardNet,
     MlpRewardNet,
@@ -16,6 +16,7 @@ from aprl.reward_preprocessing.rewards import (
     ShapedRewardNet,
     TabularRewardNet,
 )
+from aprl.reward_preprocessing.transitions import TransitionTable
 
 STATES, ACTIONS = spaces.Discrete(5), spaces.Discrete(3)
 BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -105,8 +106,17 @@ def test_networks_see_only_their_inputs():
     first, second = (net.predict(states, actions, states + d, ended) for d in (0, 5))
     np.testing.assert_array_equal(first, second)
     assert (net.predict(states, (actions + 1) % 3, states, ended) != first).all()
-    net.fit_scale(100 * states, actions, states)
-    assert net.input_std[0] > 10
+
+
+def test_inputs_are_standardised_through_all_wrappers():
+    states = RNG.normal(loc=7, scale=100, size=(500, 2))
+    t = TransitionTable.of(states, np.arange(500) % 3, 2 * states)
+    net = MlpRewardNet(BOX, ACTIONS, ("state", "action"))
+    shaped = ShapedRewardNet(net, MlpPotential(2), 0.9)
+    RewardEnsemble([AffineRewardNet(shaped)]).fit_scale(t)
+    np.testing.assert_allclose(net.input_mean[:2], states.mean(axis=0))
+    np.testing.assert_allclose(net.input_std[:2], states.std(axis=0))
+    np.testing.assert_allclose(shaped.potential.input_std, states.std(axis=0))
 
 
 def test_networks_take_numbered_states():

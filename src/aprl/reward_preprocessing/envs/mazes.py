@@ -101,9 +101,8 @@ class Maze:
     @cached_property
     def start_states(self) -> np.ndarray:
         """States in which an episode may begin: cells without goal and key, key not held."""
-        return np.setdiff1d(
-            np.arange(self.num_cells), [self.goal_cell, self.key_cell or 0][: 1 + self.key]
-        )
+        special = [self.goal_cell] if self.key_cell is None else [self.goal_cell, self.key_cell]
+        return np.setdiff1d(np.arange(self.num_cells), special)
 
     @property
     def fixed_start(self) -> int:

@@ -70,6 +70,9 @@ class RewardNet(nn.Module, ABC):
     ) -> Self:
         """Build the net with weights that are still to be loaded."""
 
+    def fit_scale(self, transitions: Transitions) -> None:
+        """Adapt to the data before training, such as by standardising the inputs."""
+
     @property
     def unwrapped(self) -> "RewardNet":
         """The innermost net of a stack of wrappers."""
@@ -150,6 +153,10 @@ class RewardWrapper(RewardNet):
     def __init__(self, base: RewardNet) -> None:
         super().__init__(base.observation_space, base.action_space)
         self.base = base
+
+    def fit_scale(self, transitions: Transitions) -> None:
+        """See `RewardNet.fit_scale`."""
+        self.base.fit_scale(transitions)
 
     @property
     def unwrapped(self) -> RewardNet:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
 import torch
 from gymnasium import spaces
 from torch.nn.functional import one_hot
@@ -12,7 +11,8 @@ from aprl.errors import ConfigError
 from aprl.policies.spaces import width
 from aprl.reward_preprocessing.rewards.base import RewardNet
 from aprl.reward_preprocessing.rewards.tabular import INPUTS
-from aprl.reward_preprocessing.tensors import relu_tower
+from aprl.reward_preprocessing.tensors import as_tensor, relu_tower
+from aprl.reward_preprocessing.transitions import Transitions
 
 
 class MlpRewardNet(RewardNet):
@@ -77,10 +77,11 @@ class MlpRewardNet(RewardNet):
             parts.append(one_hot(column, int(space.n)) if numbered else column)  # type: ignore[attr-defined]
         return torch.cat([part.double() for part in parts], dim=1)
 
-    def fit_scale(self, state: np.ndarray, action: np.ndarray, next_state: np.ndarray) -> None:
-        """Standardise the inputs by the mean and deviation of `n` transitions."""
-        names = zip(("state", "action", "next_state"), (state, action, next_state), strict=True)
-        flat = self._flat({name: torch.as_tensor(column) for name, column in names})
+    def fit_scale(self, transitions: Transitions) -> None:
+        """Standardise the inputs by their mean and deviation in the data."""
+        t = transitions
+        columns = {"state": t.states, "action": t.actions, "next_state": t.next_states}
+        flat = self._flat({name: as_tensor(column) for name, column in columns.items()})
         std = flat.std(dim=0, correction=0)
         self.input_mean.copy_(flat.mean(dim=0))
         self.input_std.copy_(torch.where(std > 1e-8, std, torch.ones_like(std)))

@@ -13,6 +13,7 @@ from aprl.policies.spaces import fits
 from aprl.reward_preprocessing.potentials import POTENTIALS, Potential
 from aprl.reward_preprocessing.rewards.base import RewardNet, RewardWrapper, build
 from aprl.reward_preprocessing.tensors import as_tensor
+from aprl.reward_preprocessing.transitions import Transitions
 
 
 def require_gamma(gamma: float) -> None:
@@ -46,6 +47,11 @@ class ShapedRewardNet(RewardWrapper):
         super().__init__(base)
         self.potential = potential
         self.gamma = float(gamma)
+
+    def fit_scale(self, transitions: Transitions) -> None:
+        """See `RewardNet.fit_scale`."""
+        super().fit_scale(transitions)
+        self.potential.fit_scale(transitions.states, 1.0)
 
     def forward(
         self,
@@ -140,6 +146,12 @@ class RewardEnsemble(RewardNet):
             ):
                 raise ConfigError("members of an ensemble must reward the same environment")
         self.members = nn.ModuleList(members)
+
+    def fit_scale(self, transitions: Transitions) -> None:
+        """See `RewardNet.fit_scale`."""
+        for member in self.members:
+            assert isinstance(member, RewardNet)
+            member.fit_scale(transitions)
 
     def forward(
         self,
