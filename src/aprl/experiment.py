@@ -7,12 +7,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 with warnings.catch_warnings():
     # Sacred 0.8.7 imports pkg_resources, which warns; pyproject.toml pins setuptools for it.
     warnings.simplefilter("ignore")
-    from sacred import SETTINGS, Experiment
+    from sacred import SETTINGS, Experiment, Ingredient
     from sacred.observers import FileStorageObserver
 
 from rich.console import Console
@@ -25,15 +25,36 @@ from aprl.training.run import Interrupted
 SETTINGS.CAPTURE_MODE = "sys"  # "fd" would hide from progress bars that they are on a terminal
 
 
+class Part(NamedTuple):
+    """A group of entries that several experiments share, as in `env.name=...`.
+
+    Attributes:
+        config: defaults.
+        named_configs: chosen as `<part>.<named config>`.
+    """
+
+    config: dict[str, Any]
+    named_configs: Mapping[str, dict[str, Any]]
+
+
 def new_experiment(
-    name: str, config: dict[str, Any], named_configs: Mapping[str, dict[str, Any]]
+    name: str,
+    config: dict[str, Any],
+    named_configs: Mapping[str, dict[str, Any]],
+    parts: Mapping[str, Part] | None = None,
 ) -> Experiment:
-    """A Sacred experiment with its defaults and its named configs."""
-    experiment = Experiment(name, save_git_info=False)
+    """A Sacred experiment with its defaults, its named configs and its parts, by their names."""
+    ingredients = []
+    for part_name, part in (parts or {}).items():
+        ingredients.append(Ingredient(part_name, save_git_info=False))
+        ingredients[-1].add_config(part.config)
+        for config_name, values in part.named_configs.items():
+            ingredients[-1].add_named_config(config_name, values)
+    experiment = Experiment(name, ingredients=ingredients, save_git_info=False)
     experiment.logger = _quiet_logger()  # type: ignore[assignment]
     experiment.add_config(config)
     for config_name, values in named_configs.items():
-        experiment.add_named_config(config_name, **values)
+        experiment.add_named_config(config_name, values)
     return experiment
 
 
@@ -87,10 +108,13 @@ def _given(argv: Sequence[str], name: str) -> str | None:
 def _check_named_configs(experiment: Experiment, argv: Sequence[str]) -> None:
     """Refuse names after `with` that Sacred does not know, as its own message has no near ones."""
     updates = argv[argv.index("with") + 1 :] if "with" in argv else ()
+    known = set(experiment.named_configs)
+    for part in experiment.ingredients:
+        known |= {f"{part.path!s}.{named}" for named in part.named_configs}
     for name in updates:
         named = "=" not in name and not name.startswith("-") and not Path(name).exists()
-        if named and name not in experiment.named_configs:
-            raise unknown_name("named config", name, experiment.named_configs)
+        if named and name not in known:
+            raise unknown_name("named config", name, known)
 
 
 def command_line(experiment: Experiment, default_root: str, argv: Sequence[str]) -> None:

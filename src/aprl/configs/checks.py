@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -39,7 +39,8 @@ def check_entries(config_class: type, values: dict[str, Any]) -> None:
 def with_types(config: _Config) -> _Config:
     """A copy of a config dataclass, each value of the type that its field is declared with.
 
-    Numbers in fields for text become text: command lines read `exp_name=5` as a number.
+    Numbers in fields for text become text: command lines read `exp_name=5` as a number. Fields that
+    are config dataclasses themselves, or of any type, are left as they are.
 
     Raises:
         ConfigError: a value of another type.
@@ -48,6 +49,8 @@ def with_types(config: _Config) -> _Config:
     texts = {}
     for name in (f.name for f in fields(config)):  # type: ignore[arg-type]
         value, hint = getattr(config, name), hints[name]
+        if is_dataclass(hint) or hint is Any:
+            continue
         kinds = [get_origin(h) or h for h in (get_args(hint) if _is_union(hint) else (hint,))]
         if any(_passes(value, kind) for kind in kinds):
             continue

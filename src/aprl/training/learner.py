@@ -226,8 +226,7 @@ def policy_of(learner: PPO, normaliser: VecNormalize | None) -> MlpPolicy:
         normaliser: whose running observation statistics and reward scale are copied in; None if
             the environment does not normalise.
     """
-    raw = normaliser.venv if normaliser is not None else learner.get_env()
-    assert raw is not None
+    raw = learner if normaliser is None else normaliser.venv
     observation_space, action_space = raw.observation_space, raw.action_space
     policy_tower, value_tower = _learner_towers(learner)
     extractor = learner.policy.features_extractor
