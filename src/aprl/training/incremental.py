@@ -317,14 +317,13 @@ def incremental(
             f"{total_timesteps:,} would make its schedules jump; give total_timesteps={declared}, "
             "or change_total=True if that is meant"
         )
-    if isinstance(log_interval, str):
-        log_interval = inspect.signature(model.learn).parameters["log_interval"].default
+    default = inspect.signature(model.learn).parameters["log_interval"].default
     session = IncrementalSession(
         model,
         total_timesteps,
         callback,
         resume=resume,
-        log_interval=log_interval,
+        log_interval=default if isinstance(log_interval, str) else log_interval,
         learn_options=learn_options,
     )
     algorithm = type(model)

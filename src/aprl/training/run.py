@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
@@ -41,6 +40,7 @@ from aprl.training.config import TrainConfig
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
+from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
 
@@ -154,7 +154,7 @@ class TrainingRun:
             for name, value in state["pending_log"].items():
                 self.learner.logger.record(name, value)
         # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
-        self._random_state = _global_random_state() if state is None else state["random_state"]
+        self._random_state = global_random_state() if state is None else state["random_state"]
 
     def _build(self) -> None:
         config = self.config
@@ -258,7 +258,7 @@ class TrainingRun:
     def _train(self) -> Path:
         config, learner = self.config, self.learner
         self._write_status("running")
-        _set_global_random_state(self._random_state)
+        set_global_random_state(self._random_state)
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
@@ -362,7 +362,7 @@ class TrainingRun:
             "last_episode_starts": learner._last_episode_starts,
             "episode_infos": list(learner.ep_info_buffer or []),
             "pending_log": dict(learner.logger.name_to_value),
-            "random_state": _global_random_state(),
+            "random_state": global_random_state(),
             "game": self.game.state_dict(),
             "shaping": None if self.shaping is None else self.shaping.state_dict(),
             "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
@@ -405,20 +405,6 @@ class TrainingRun:
         self._save_policy(self._snapshot_policy, directory / "policy", steps)
         self.last_checkpoint = steps
         self._write_status("running", steps)
-
-
-def _global_random_state() -> dict[str, Any]:
-    kind, keys, *position = np.random.get_state()  # noqa: NPY002 - SB3 shuffles with it
-    return {
-        "torch": torch.get_rng_state(),
-        "numpy": {"kind": kind, "keys": keys, "position": position},
-    }
-
-
-def _set_global_random_state(state: dict[str, Any]) -> None:
-    torch.set_rng_state(state["torch"])
-    saved = state["numpy"]
-    np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
 
 
 class _RunCallback(BaseCallback):
