@@ -6,6 +6,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from rich.table import Table
 
 from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.envs import check_env_id, make_vec
+from aprl.envs.names import victim_index
 from aprl.errors import ConfigError
 from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
+from aprl.imitation.rollouts import GameRecorder
 from aprl.policies.loader import load_policy, resolve_policy_directory
 from aprl.policies.store import read_header
 from aprl.scoring import Score, play_games
@@ -38,6 +42,8 @@ class ScoreConfig:
     max_episode_steps: int | None = None  # None: the game's default limit
     deterministic: bool = False  # both play their modes instead of sampling
     zoo_dir: str = "data/agent_zoo"  # imported published policies
+    record: str | None = None  # .npz to write one player's episodes to, as demonstrations
+    record_agent: int | None = None  # whose episodes; None: the game's victim
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -56,6 +62,10 @@ class ScoreConfig:
                 require_at_least(name, getattr(self, name), 1)
         if self.episodes is None and self.timesteps is None:
             raise ConfigError("give episodes or timesteps; both are None")
+        if self.record is not None and Path(self.record).suffix != ".npz":
+            raise ConfigError(f"record must name an .npz file, got {self.record}")
+        if self.record_agent not in (None, 0, 1):
+            raise ConfigError(f"record_agent must be 0 or 1, got {self.record_agent!r}")
         for index, (kind, path) in enumerate(self.agents):
             directory = resolve_policy_directory(kind, path, self.env_name, index, self.zoo_dir)
             if directory is not None:
@@ -68,6 +78,11 @@ class ScoreConfig:
             (self.agent_a_type, str(self.agent_a_path)),
             (self.agent_b_type, str(self.agent_b_path)),
         ]
+
+    @property
+    def recorded(self) -> int:
+        """Index of the player whose episodes are recorded."""
+        return victim_index(self.env_name) if self.record_agent is None else self.record_agent
 
 
 def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None) -> Score:
@@ -103,10 +118,28 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         )
         for index, (kind, path) in enumerate(config.agents)
     ]
+    recorder = GameRecorder(venv.num_envs, config.recorded) if config.record else None
     result = play_games(
-        venv, policies, config.episodes, config.timesteps, config.deterministic, on_progress
+        venv,
+        policies,
+        config.episodes,
+        config.timesteps,
+        config.deterministic,
+        on_progress,
+        recorder,
     )
     venv.close()
+    if recorder is not None and config.record is not None:
+        kind, path = config.agents[config.recorded]
+        provenance = {
+            "env_name": config.env_name,
+            "agent_index": config.recorded,
+            "policy": {"type": kind, "path": path},
+            "seed": config.seed,
+        }
+        spaces = venv.observation_spaces[config.recorded], venv.action_spaces[config.recorded]
+        episodes = Demonstrations(tuple(recorder.finished), *spaces, provenance)
+        save_demonstrations(episodes, config.record)
     return result
 
 

@@ -145,7 +145,7 @@ def collect_trajectories(
         player.observe_ends(dones)
         left[dones & (left > 0)] -= 1
         assert isinstance(new_obs, np.ndarray)
-        obs = new_obs
+        obs = new_obs.copy()  # environments may write into what they returned
         if on_progress is not None:
             on_progress(len(recorder.finished))
     return recorder.finished

@@ -17,7 +17,6 @@ from aprl.errors import ConfigError
 from aprl.rewards.encoding import RewardInputs, encode, encoded_width
 from aprl.rewards.running_norm import RunningNorm
 
-
 INPUT_CLIP = 10.0  # standard deviations
 
 

@@ -4,14 +4,10 @@ import contextlib
 import copy
 import itertools
 import shutil
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -38,29 +34,12 @@ from aprl.stats import WinRate
 from aprl.training.checkpoints import load_state, save_state
 from aprl.training.config import TrainConfig
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
+from aprl.training.interruption import Interrupted, StopSignal
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
 from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
-
-
-class Interrupted(Exception):
-    """The run was told to stop; its state is saved.
-
-    Attributes:
-        signum: the signal that stopped it.
-        run_dir: what to resume.
-    """
-
-    def __init__(self, signum: int, run_dir: Path, steps: int) -> None:
-        name = signal.Signals(signum).name
-        super().__init__(
-            f"stopped by {name} at {steps:,} steps; continue with: "
-            f"python -m aprl.train with resume={run_dir}"
-        )
-        self.signum = signum
-        self.run_dir = run_dir
 
 
 def new_run_dir(root_dir: str, exp_name: str) -> Path:
@@ -134,7 +113,7 @@ class TrainingRun:
         self.outcomes = WinRate(0, 0)
         self._started = time.monotonic()
         self._earlier_s = 0.0
-        self._stop_signal: int | None = None
+        self.stop_signal = StopSignal()
         self._snapshot: dict[str, Any] = {}
         self._snapshot_policy: MlpPolicy | None = None
         self.last_checkpoint = 0
@@ -263,7 +242,7 @@ class TrainingRun:
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
         try:
-            with self._listening():
+            with self.stop_signal.listening():
                 learner.learn(
                     config.total_timesteps - learner.num_timesteps,
                     callback=_RunCallback(self, display),
@@ -271,37 +250,19 @@ class TrainingRun:
                 )
         finally:
             display.close()
-        if self._stop_signal is not None and learner.num_timesteps < config.total_timesteps:
+        signum = self.stop_signal.received
+        if signum is not None and learner.num_timesteps < config.total_timesteps:
             self.save_checkpoint()
             self._write_status("interrupted", self.last_checkpoint)
-            raise Interrupted(self._stop_signal, self.run_dir, self.last_checkpoint)
+            raise Interrupted(signum, self.run_dir, self.last_checkpoint, "aprl.train")
         final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
         self._write_status("completed")
         return final
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Let the first SIGINT or SIGTERM stop the run cleanly, and a second one at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(signum: int, frame: FrameType | None) -> None:
-            if self._stop_signal is not None:
-                raise KeyboardInterrupt
-            self._stop_signal = signum
-
-        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
-
     @property
     def stopping(self) -> bool:
         """Whether a signal asked the run to stop."""
-        return self._stop_signal is not None
+        return self.stop_signal.received is not None
 
     def policy(self) -> MlpPolicy:
         """The present policy, complete with its normaliser; it does not learn on."""
