@@ -50,7 +50,8 @@ def learner_state(model: BaseAlgorithm) -> dict[str, Any]:
     """Copy everything that an algorithm needs to continue; valid between two updates.
 
     Covers the algorithms of Stable-Baselines3 and sb3-contrib on array observations with the plain
-    replay buffer. Not covered: state-dependent exploration, which redraws its noise.
+    replay buffer. Not covered: state-dependent exploration, which redraws its noise, and values that
+    were recorded for the log but not dumped yet.
 
     Raises:
         ConfigError: a kind of replay buffer or recurrent state that it cannot save.
@@ -63,7 +64,6 @@ def learner_state(model: BaseAlgorithm) -> dict[str, Any]:
         "successes": list(model.ep_success_buffer or []),
         "modules": {n: _module_state(_attribute(model, n)) for n in modules},
         "tensors": {n: _attribute(model, n) for n in tensors},
-        "pending_log": dict(model.logger.name_to_value) if hasattr(model, "_logger") else {},
         "action_space_rng": model.action_space.np_random.bit_generator.state,
         "noise": [noise.noise_prev for noise in _ou_noises(model)],
         "lstm": _lstm_state(model),
@@ -98,8 +98,6 @@ def load_learner_state(model: BaseAlgorithm, state: dict[str, Any]) -> None:
     with torch.no_grad():
         for name, value in state["tensors"].items():
             _attribute(model, name).copy_(value)
-    for name, value in state["pending_log"].items():
-        model.logger.record(name, value)
     model.action_space.np_random.bit_generator.state = state["action_space_rng"]
     if state["noise"]:
         assert model.env is not None and model.action_noise is not None
