@@ -206,6 +206,9 @@ class AdversarialTrainer:
         ):
             while session.running:
                 session.step(self.round_timesteps)
+                if session.stopped:  # in the middle of a round
+                    self.recorder.discard()
+                    return
                 self.round += 1
                 self._log(session)
                 if on_round is not None and on_round(self) is False:

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from aprl.errors import ConfigError, DemonstrationError
-from aprl.imitation.reward import LearnedReward
+from aprl.imitation.reward import LearnedReward, require_finite
 from aprl.imitation.trajectories import Transitions
 from aprl.rewards import RewardInputs
 from aprl.training.learner_state import load_optimizer_state, optimizer_state
@@ -85,6 +85,9 @@ class Discriminator:
         Returns:
             Loss, accuracies, entropy (nats) and proportions over all rows of the round, each
             counted before the update that it took part in.
+
+        Raises:
+            AprlError: the net diverged.
         """
         config, reward = self.config, self.reward
         self._rollouts = [*self._rollouts, rollout][-config.replay_rounds :]
@@ -113,6 +116,7 @@ class Discriminator:
             self.optimizer.step()
             logits.append(logit.detach().view(2, -1))
         reward.net.eval()
+        require_finite(torch.cat(logits))
         statistics = discriminator_statistics(*torch.cat(logits, dim=1))
         if penalties:
             statistics["gradient_penalty"] = float(np.mean(penalties))

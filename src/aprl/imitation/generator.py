@@ -79,8 +79,12 @@ class TransitionRecorder(VecEnvWrapper):
         Row `t * num_envs + i` is step `t` of environment `i`.
         """
         columns = [np.concatenate(parts) for parts in zip(*self._parts, strict=True)]
-        self._parts, self.episode_lengths = [], []
+        self.discard()
         return Transitions(*columns)
+
+    def discard(self) -> None:
+        """Forget what was recorded since the last `take`."""
+        self._parts, self.episode_lengths = [], []
 
     def state_dict(self) -> dict[str, Any]:
         """Valid when nothing is recorded, after `take`."""

@@ -1,5 +1,6 @@
 """From the discriminator's outputs to the reward that the generator learns on."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,19 @@ TRANSFORMS: dict[str, Transform] = {
 ALWAYS_POSITIVE = frozenset({"softplus"})  # long episodes are good whatever was learned
 
 LogProb = Callable[[np.ndarray, np.ndarray], torch.Tensor]  # of observations and actions, `(n,)`
+
+
+def require_finite(outputs: torch.Tensor) -> None:
+    """Check outputs of the reward net.
+
+    Raises:
+        AprlError: one is not finite.
+    """
+    if not torch.isfinite(outputs).all():
+        raise AprlError(
+            "the learned reward is not finite: the discriminator has diverged; lower "
+            "disc_learning_rate, or set gradient_penalty or spectral_norm"
+        )
 
 
 class LearnedReward:
@@ -84,11 +98,7 @@ class LearnedReward:
             output = self.net(self.encode(transitions))
             logit = output if log_prob is None else output - log_prob
             rewards = TRANSFORMS[self.transform](output, logit)
-        if not torch.isfinite(rewards).all():
-            raise AprlError(
-                "the learned reward is not finite: the discriminator has diverged; lower "
-                "disc_learning_rate, or set gradient_penalty or spectral_norm"
-            )
+        require_finite(rewards)
         return rewards
 
     def encode(self, transitions: Transitions) -> RewardInputs:
@@ -110,8 +120,9 @@ class LearnedReward:
         return rewards.float().numpy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights of the net and statistics."""
-        return {"net": dict(self.net.state_dict()), "norm": dict(self.norm.state_dict())}
+        """Copies of the net's weights and of the statistics."""
+        parts = {"net": self.net, "norm": self.norm}
+        return {name: copy.deepcopy(dict(part.state_dict())) for name, part in parts.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""

@@ -31,8 +31,8 @@ _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """An optimiser's state with lists where PyTorch has integer keys, which JSON has not."""
-    state = optimizer.state_dict()
+    """A copy of an optimiser's state, with lists for PyTorch's integer keys, which JSON has not."""
+    state = copy.deepcopy(optimizer.state_dict())
     return {
         "keys": list(state["state"]),
         "state": list(state["state"].values()),
