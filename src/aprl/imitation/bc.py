@@ -16,7 +16,7 @@ from aprl.policies.spaces import one_hot, width
 
 OBSERVATION_CLIP = 10.0  # standard deviations of the demonstrated observations
 _STD_FLOOR = 1e-3  # of the demonstrated observations' largest component
-_LOG_STD_BOUNDS = (-4.0, 1.0)  # a deterministic expert would drive it to minus infinity
+_LEAST_SPREAD = 0.01  # of a clone's actions, relative to the spread of the demonstrated ones
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,11 @@ def clone(
             f"batches of {config.batch_size}; record more or lower batch_size"
         )
     optimizer = torch.optim.Adam(
-        network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        network.policy_tower.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
     )
     history: tuple[list[float], list[float]] = ([], [])
     best, best_weights = 0, {}
+    fit_spread(network, obs[train], actions[train])
     for epoch in range(config.epochs):
         shuffled = train[torch.from_numpy(rng.permutation(len(train)))]
         losses = []
@@ -162,6 +163,7 @@ def clone(
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
+        fit_spread(network, obs[train], actions[train])
         with torch.no_grad():
             held = negative_log_likelihood(network, obs[validation], actions[validation]).mean()
         history[0].append(float(np.mean(losses)))
@@ -174,9 +176,6 @@ def clone(
         elif epoch - best >= config.patience:
             break
     network.load_state_dict(best_weights)
-    if network.log_std is not None:
-        with torch.no_grad():
-            network.log_std.clamp_(*_LOG_STD_BOUNDS)
     return Clone(policy, *history, best)
 
 
@@ -193,8 +192,22 @@ def negative_log_likelihood(
     head = network.policy(obs)
     if network.log_std is None:
         return nn.functional.cross_entropy(head, actions, reduction="none")
-    std = network.log_std.clamp(*_LOG_STD_BOUNDS).exp()
-    return -torch.distributions.Normal(head, std).log_prob(actions).sum(dim=1)
+    normal = torch.distributions.Normal(head, network.log_std.detach().exp())
+    return -normal.log_prob(actions).sum(dim=1)
+
+
+@torch.no_grad()
+def fit_spread(network: ActorCriticMlp, obs: torch.Tensor, actions: torch.Tensor) -> None:
+    """Set a Gaussian policy's spread to the likeliest one, given its means.
+
+    That is the root mean square of what the means are off by; for an expert who never varies, a
+    hundredth of the spread of its actions over all states. Nothing is done for discrete actions.
+    """
+    if network.log_std is None:
+        return
+    residual = (actions - network.policy(obs)).square().mean(dim=0).sqrt()
+    least = _LEAST_SPREAD * actions.std(dim=0, unbiased=False)
+    network.log_std.copy_(torch.maximum(residual, least).clamp(min=1e-3).log())
 
 
 def _tensors(demonstrations: Demonstrations) -> tuple[torch.Tensor, torch.Tensor]:
