@@ -128,12 +128,14 @@ def test_steps_per_second_agree_with_the_clock():
     trainer.reward.update = lambda _: time.sleep(0.02)  # stands in for a costly discriminator
     trainer.train(
         400,
-        on_round=lambda t: shares.append(
-            rows[-1]["time/steps_per_second"]
-            * (time.perf_counter() - started)
-            / t.generator.num_timesteps
-        )
-        or slow(t),
+        on_round=lambda t: (
+            shares.append(
+                rows[-1]["time/steps_per_second"]
+                * (time.perf_counter() - started)
+                / t.generator.num_timesteps
+            )
+            or slow(t)
+        ),
     )
     assert shares[1:] == pytest.approx([1.0] * 9, rel=0.05)
     assert rows[-1]["time/fps"] == pytest.approx(rows[-1]["time/steps_per_second"], rel=0.05)

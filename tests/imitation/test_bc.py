@@ -91,9 +91,7 @@ def test_observations_are_normalised_by_the_demonstrations(tmp_path):
 def test_an_observation_that_never_changes_is_harmless():
     expert = gaussian_expert()
     obs = np.concatenate([expert.trajectories[0].obs, np.full((2001, 1), 7.0)], axis=1)
-    episode = Trajectory(
-        obs.astype(np.float32), expert.trajectories[0].actions, None, False, True
-    )
+    episode = Trajectory(obs.astype(np.float32), expert.trajectories[0].actions, None, False, True)
     space = spaces.Box(-100.0, 100.0, (2,), np.float32)
     policy = fresh_policy(Demonstrations((episode,), space, expert.action_space, {}), seed=0)
     assert policy.network.obs_std[1] > 0

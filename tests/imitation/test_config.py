@@ -15,7 +15,9 @@ def test_named_configs_are_complete(name):
 
 
 def test_round_trip_and_parts():
-    config = ImitationConfig.from_dict(replace(GIVEN, disc_updates=7, gradient_penalty=2.0).to_dict())
+    config = ImitationConfig.from_dict(
+        replace(GIVEN, disc_updates=7, gradient_penalty=2.0).to_dict()
+    )
     adversarial = config.adversarial()
     assert adversarial.discriminator.updates_per_round == 7
     assert adversarial.discriminator.gradient_penalty == 2.0

@@ -54,9 +54,7 @@ class CloneConfig:
     epochs: int = 100  # at most; the best on held-out transitions counts
     batch_size: int = 256  # transitions per update
     learning_rate: float = 1e-3  # of Adam
-    eval_episodes: int = (
-        200  # games of clone and original against the opponent; 0: none
-    )
+    eval_episodes: int = 200  # games of clone and original against the opponent; 0: none
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
