@@ -142,7 +142,7 @@ def test_steps_per_second_agree_with_the_clock():
 
 
 def test_generator_is_paid_what_the_discriminator_says():
-    trainer, rows = make("gail", normalize_reward=False)
+    trainer, _ = make("gail", normalize_reward=False)
     seen = {}
     learn = trainer.generator.train
 
@@ -160,7 +160,7 @@ def test_generator_is_paid_what_the_discriminator_says():
     trainer.train(40)
     expected = paid["rewards"].reshape(20, 2).copy()
     assert (expected > 0).all()  # softplus
-    # Horizon 20: both episodes are cut off in the last step, where the value stands in for the rest.
+    # Horizon 20: both episodes are cut off in the last step; the value stands in for the rest.
     gamma = trainer.generator.gamma
     np.testing.assert_allclose(seen["rewards"][:-1], expected[:-1], rtol=1e-5)
     cut_off = seen["rewards"][-1] - expected[-1]

@@ -87,7 +87,7 @@ def test_from_recorded_play_alone(config, tmp_path):
     assert result.clone_wins is None and result.victim_wins is None
     one, two = (load_saved(tmp_path / name).network.state_dict() for name in ("clone", "blind"))
     assert all((one[k] == two[k]).all() for k in one)
-    with pytest.raises(DemonstrationError, match="recorded from agent 0 .* not from agent 1"):
+    with pytest.raises(DemonstrationError, match=r"recorded from agent 0 .* not from agent 1"):
         clone_victim(replace(blind, agent_idx=1))
     with pytest.raises(DemonstrationError, match="does not exist"):
         clone_victim(replace(blind, demonstrations="nowhere.npz"))

@@ -31,7 +31,7 @@ _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """A copy of an optimiser's state, with lists for PyTorch's integer keys, which JSON has not."""
+    """A copy of an optimiser's state, without integer keys, which JSON has not."""
     state = copy.deepcopy(optimizer.state_dict())
     return {
         "keys": list(state["state"]),
