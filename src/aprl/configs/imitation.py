@@ -13,6 +13,8 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
         "total_timesteps": 122_880,
         "batch_size": 2048,
         "learning_rate": 1e-3,
+        # Without the bonus, AIRL's generator may settle on one action before it can balance.
+        "rl_args": {"n_epochs": 10, "nminibatches": 8, "ent_coef": 0.01},
     },
     "swimmer": {
         "env_name": "Swimmer-v5",
