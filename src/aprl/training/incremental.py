@@ -52,8 +52,8 @@ def warn_if_schedules_jump(model: BaseAlgorithm, new_total: int) -> None:
         model: about to be trained on without resetting its steps.
         new_total: steps of the run, earlier ones included, as the next call will see them.
     """
-    continued = model.num_timesteps > 0 and new_total != model._total_timesteps
-    if not continued or in_session(model):
+    declared = model._total_timesteps  # 0: none yet, as in a model whose weights were restored
+    if model.num_timesteps == 0 or declared in (0, new_total) or in_session(model):
         return
     names = varying_schedules(model)
     if names and not getattr(model, "_warned_of_schedules", False):

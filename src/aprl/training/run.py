@@ -34,6 +34,7 @@ from aprl.stats import WinRate
 from aprl.training.checkpoints import load_state, save_state
 from aprl.training.config import TrainConfig
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
+from aprl.training.incremental import fit
 from aprl.training.interruption import Interrupted, StopSignal
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
@@ -243,10 +244,12 @@ class TrainingRun:
         )
         try:
             with self.stop_signal.listening():
-                learner.learn(
-                    config.total_timesteps - learner.num_timesteps,
-                    callback=_RunCallback(self, display),
-                    reset_num_timesteps=learner.num_timesteps == 0,
+                fit(
+                    learner,
+                    config.total_timesteps,
+                    _RunCallback(self, display),
+                    resume=learner.num_timesteps > 0,
+                    change_total=True,  # the config has the total, not the restored learner
                 )
         finally:
             display.close()
