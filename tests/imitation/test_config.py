@@ -44,6 +44,8 @@ def test_games_imitate_their_victim():
         ({"learning_rate_schedule": "cosine"}, "'cosine'"),
         ({"reward_transform": "sofplus"}, "did you mean 'softplus'"),
         ({"reward_hidden": [0]}, "reward_hidden must be"),
+        ({"policy_hidden": [64, 0]}, "policy_hidden must be"),
+        ({"rl_args": {"net_arch": [8]}}, "policy_hidden sets the layers"),
         ({"disc_updates": 0}, "updates_per_round must be"),
         ({"bc_epochs": 0}, "epochs must be"),
         ({"total_timesteps": "many"}, "total_timesteps must be a whole number"),

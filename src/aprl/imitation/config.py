@@ -42,6 +42,7 @@ class ImitationConfig:
     learning_rate: float = 1e-3  # of PPO, at the start
     learning_rate_schedule: str = "linear"  # to 0 at the end of the whole run; or constant
     rl_args: dict[str, Any] = field(default_factory=lambda: {"n_epochs": 10, "nminibatches": 8})
+    policy_hidden: list[int] = field(default_factory=lambda: [64, 64])  # units, policy and value
     warm_start: bool = False  # begin with a clone instead of fresh weights
 
     reward_transform: str | None = None  # softplus or logit, airl or airl_with_entropy
@@ -139,8 +140,12 @@ class ImitationConfig:
         for name in ("n_demonstrations", "horizon"):
             if getattr(config, name) is not None:
                 require_at_least(name, getattr(config, name), 1)
-        for units in config.reward_hidden:
-            require_at_least("reward_hidden", units, 1)
+        for name in ("policy_hidden", "reward_hidden"):
+            for units in getattr(config, name):
+                require_at_least(name, units, 1)
+        for name in ("net_arch", "log_std_init"):
+            if name in config.rl_args:
+                raise ConfigError(f"rl_args cannot set {name} here; policy_hidden sets the layers")
         if config.agent_idx not in (None, 0, 1):
             raise ConfigError(f"agent_idx must be 0 or 1, got {config.agent_idx!r}")
         if not 0 <= config.learning_rate < 1:

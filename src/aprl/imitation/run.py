@@ -113,9 +113,11 @@ class ImitationRun:
     def _make_trainer(self, net_seed: np.random.SeedSequence) -> AdversarialTrainer:
         config, venv = self.config, TransitionRecorder(self.venv)
         if config.warm_start:
-            start = clone(self.demonstrations, config.cloning(), self._policy_seed).policy
+            start = clone(
+                self.demonstrations, config.cloning(), self._policy_seed, config.policy_hidden
+            ).policy
         else:
-            start = fresh_policy(self.demonstrations, self._policy_seed)
+            start = fresh_policy(self.demonstrations, self._policy_seed, config.policy_hidden)
         arguments = config.ppo_arguments()
         rate = config.learning_rate
         with PrivateRandomState(net_seed).lent():
@@ -194,7 +196,11 @@ class ImitationRun:
 
         try:
             return clone(
-                self.demonstrations, config.cloning(), self._policy_seed, on_epoch=report
+                self.demonstrations,
+                config.cloning(),
+                self._policy_seed,
+                config.policy_hidden,
+                on_epoch=report,
             ).policy
         finally:
             display.close()
