@@ -50,7 +50,7 @@ def learner_state(model: BaseAlgorithm) -> dict[str, Any]:
     """Copy everything that an algorithm needs to continue; valid between two updates.
 
     Covers the algorithms of Stable-Baselines3 and sb3-contrib on array observations with the plain
-    replay buffer. Not covered: state-dependent exploration, which redraws its noise, and values that
+    """A copy of an optimiser's state, without integer keys, which JSON has not."""
     were recorded for the log but not dumped yet.
 
     Raises:
