@@ -50,8 +50,8 @@ def learner_state(model: BaseAlgorithm) -> dict[str, Any]:
     """Copy everything that an algorithm needs to continue; valid between two updates.
 
     Covers the algorithms of Stable-Baselines3 and sb3-contrib on array observations with the plain
-    """A copy of an optimiser's state, without integer keys, which JSON has not."""
-    were recorded for the log but not dumped yet.
+    replay buffer. Not covered: state-dependent exploration, which redraws its noise, and values
+    that were recorded for the log but not dumped yet.
 
     Raises:
         ConfigError: a kind of replay buffer or recurrent state that it cannot save.
