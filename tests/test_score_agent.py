@@ -1,12 +1,14 @@
 """Scoring from the command line: what it prints, keeps and returns."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from aprl.errors import ConfigError
 from aprl.experiment import command_line
+from aprl.imitation.demonstrations import load_demonstrations
 from aprl.score_agent import ScoreConfig, score, score_experiment
 
 ROCK_V_PAPER = {
@@ -107,3 +109,27 @@ def test_the_masking_type_takes_effect(options, shown, monkeypatch):
 def test_unusable_masks_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         ScoreConfig(**(ANTS | options)).check()
+
+
+def test_recording_one_player(tmp_path):
+    path = tmp_path / "games.npz"
+    config = ScoreConfig(
+        env_name="aprl/RockPaperScissors-v0",
+        agent_a_type="random",
+        agent_b_type="constant",
+        agent_b_path="1",
+        episodes=5,
+        num_env=2,
+        record=str(path),
+        record_agent=1,
+    )
+    score(config)
+    recorded = load_demonstrations(path)
+    assert len(recorded.trajectories) == 5
+    assert all((t.actions == 1).all() for t in recorded.trajectories)
+    assert recorded.provenance["policy"] == {"type": "constant", "path": "1"}
+    assert recorded.provenance["agent_index"] == 1
+    with pytest.raises(ConfigError, match=r"\.npz file, got games\.pkl"):
+        score(replace(config, record="games.pkl"))
+    with pytest.raises(ConfigError, match="record_agent must be 0 or 1, got 2"):
+        score(replace(config, record_agent=2))

@@ -20,7 +20,7 @@ from rich.console import Console
 from aprl.cli import run_cli
 from aprl.errors import AprlError, ConfigError, unknown_name
 from aprl.files import require_writable_directory
-from aprl.training.run import Interrupted
+from aprl.training.interruption import Interrupted
 
 SETTINGS.CAPTURE_MODE = "sys"  # "fd" would hide from progress bars that they are on a terminal
 

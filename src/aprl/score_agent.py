@@ -17,6 +17,8 @@ from aprl.envs import OpponentMask, VecMultiEnv, check_env_id, is_mujoco_game, m
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError
 from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
+from aprl.imitation.rollouts import GameRecorder
 from aprl.policies.loader import load_policy, resolve_policy_directory
 from aprl.policies.store import read_header
 from aprl.scoring import Score, play_games
@@ -49,6 +51,8 @@ class ScoreConfig:
     # see aprl.videos.VideoOptions
     video_params: dict[str, Any] = field(default_factory=dict)
     zoo_dir: str = "data/agent_zoo"  # imported published policies
+    record: str | None = None  # .npz to write one player's episodes to, as demonstrations
+    record_agent: int | None = None  # whose episodes; None: the game's victim
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -79,6 +83,10 @@ class ScoreConfig:
             self.video_options()
         elif self.video_params:
             raise ConfigError("video_params was given without videos=True")
+        if self.record is not None and Path(self.record).suffix != ".npz":
+            raise ConfigError(f"record must name an .npz file, got {self.record}")
+        if self.record_agent not in (None, 0, 1):
+            raise ConfigError(f"record_agent must be 0 or 1, got {self.record_agent!r}")
         for index, (kind, path) in enumerate(self.agents):
             directory = resolve_policy_directory(kind, path, self.env_name, index, self.zoo_dir)
             if directory is not None:
@@ -112,6 +120,11 @@ class ScoreConfig:
             (self.agent_a_type, str(self.agent_a_path)),
             (self.agent_b_type, str(self.agent_b_path)),
         ]
+
+    @property
+    def recorded(self) -> int:
+        """Index of the player whose episodes are recorded."""
+        return victim_index(self.env_name) if self.record_agent is None else self.record_agent
 
 
 def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None) -> Score:
@@ -155,12 +168,31 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         directory, video_options = config.video_options()
         labels = [f"{kind} {Path(path).name}" for kind, path in config.agents]
         venv = VideoRecorder(venv, directory, labels, victim_index(config.env_name), video_options)
+    recorder = GameRecorder(venv.num_envs, config.recorded) if config.record else None
     try:
-        return play_games(
-            venv, policies, config.episodes, config.timesteps, config.deterministic, on_progress
+        result = play_games(
+            venv,
+            policies,
+            config.episodes,
+            config.timesteps,
+            config.deterministic,
+            on_progress,
+            recorder,
         )
     finally:
         venv.close()
+    if recorder is not None and config.record is not None:
+        kind, path = config.agents[config.recorded]
+        provenance = {
+            "env_name": config.env_name,
+            "agent_index": config.recorded,
+            "policy": {"type": kind, "path": path},
+            "seed": config.seed,
+        }
+        spaces = venv.observation_spaces[config.recorded], venv.action_spaces[config.recorded]
+        episodes = Demonstrations(tuple(recorder.finished), *spaces, provenance)
+        save_demonstrations(episodes, config.record)
+    return result
 
 
 def score_table(config: ScoreConfig, result: Score) -> Table:

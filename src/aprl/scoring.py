@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 
 from aprl.envs import VecMultiEnv
+from aprl.envs.base import Infos, Observations
 from aprl.errors import ConfigError
 from aprl.policies.base import Policy
 from aprl.stats import WinRate
 from aprl.training.embedding import GameOutcomeMonitor, PolicyPlayer
+
+# Observations, actions, rewards, dones and infos of one step, as `VecMultiEnv` lays them out, and
+# which environments play a game that counts.
+StepObserver = Callable[
+    [Observations, Sequence[np.ndarray], np.ndarray, np.ndarray, Infos, np.ndarray], None
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ def play_games(
     timesteps: int | None = None,
     deterministic: bool = False,
     on_progress: Callable[[int], None] | None = None,
+    on_step: StepObserver | None = None,
 ) -> Score:
     """Let policies play each other.
 
@@ -70,6 +78,7 @@ def play_games(
         timesteps: bound on environment steps, over all environments.
         deterministic: play modes instead of samples.
         on_progress: told the number of games counted so far, after each step.
+        on_step: given each step as it was played, such as a recorder.
 
     Raises:
         ConfigError: neither bound given, one not positive, or not one policy per agent.
@@ -91,8 +100,11 @@ def play_games(
     obs = venv.reset()
     while left.any() and (timesteps is None or steps + venv.num_envs <= timesteps):
         actions = [player.act(o) for player, o in zip(players, obs, strict=True)]
-        obs, _, dones, infos = venv.step(actions)
+        before = obs if on_step is None else tuple(o.copy() for o in obs)
+        obs, rewards, dones, infos = venv.step(actions)
         steps += venv.num_envs
+        if on_step is not None:
+            on_step(before, actions, rewards, dones, infos, left > 0)
         for player in players:
             player.observe_ends(dones)
         for env in np.flatnonzero(dones & (left > 0)):

@@ -16,7 +16,8 @@ from aprl.policies import ActorCriticMlp, MlpPolicy, load_policy, load_saved, sa
 from aprl.runs import CHECKPOINT_DIR, PROGRESS_FILE, STATUS_FILE
 from aprl.training import run as run_module
 from aprl.training.config import TrainConfig
-from aprl.training.run import Interrupted, new_run_dir, resume_run, start_run
+from aprl.training.interruption import Interrupted
+from aprl.training.run import new_run_dir, resume_run, start_run
 
 RPS = {
     "env_name": "aprl/RockPaperScissors-v0",
@@ -176,7 +177,7 @@ def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
 
         def log_values_then_signal():
             if run.learner.num_timesteps == 128:  # at the end of the second rollout
-                run._stop_signal = signal.SIGTERM
+                run.stop_signal.received = signal.SIGTERM
                 monkeypatch.setattr(run_module, "save_state", full)
             return log_values()
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
@@ -150,7 +151,7 @@ class FrozenNormaliser(BaseFeaturesExtractor):
 def make_ppo(
     env: VecEnv,
     arguments: dict[str, Any],
-    learning_rate: float,
+    learning_rate: float | Schedule,
     seed: int,
     start: MlpPolicy | None = None,
 ) -> PPO:
@@ -159,7 +160,7 @@ def make_ppo(
     Args:
         env: what it trains on.
         arguments: from `ppo_arguments`.
-        learning_rate: constant over the run.
+        learning_rate: constant, or a function of the progress that remains (1 to 0).
         seed: of initial weights, minibatches and exploration.
         start: fine-tune these weights; its normaliser goes on inside the learner, frozen. Its
             value head starts in the learner's units of normalised reward.

@@ -4,18 +4,13 @@ import contextlib
 import copy
 import itertools
 import shutil
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
-import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
@@ -39,28 +34,13 @@ from aprl.stats import WinRate
 from aprl.training.checkpoints import load_state, save_state
 from aprl.training.config import TrainConfig
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
+from aprl.training.incremental import fit
+from aprl.training.interruption import Interrupted, StopSignal
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
+from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
-
-
-class Interrupted(Exception):
-    """The run was told to stop; its state is saved.
-
-    Attributes:
-        signum: the signal that stopped it.
-        run_dir: what to resume.
-    """
-
-    def __init__(self, signum: int, run_dir: Path, steps: int) -> None:
-        name = signal.Signals(signum).name
-        super().__init__(
-            f"stopped by {name} at {steps:,} steps; continue with: "
-            f"python -m aprl.train with resume={run_dir}"
-        )
-        self.signum = signum
-        self.run_dir = run_dir
 
 
 def new_run_dir(root_dir: str, exp_name: str) -> Path:
@@ -134,7 +114,7 @@ class TrainingRun:
         self.outcomes = WinRate(0, 0)
         self._started = time.monotonic()
         self._earlier_s = 0.0
-        self._stop_signal: int | None = None
+        self.stop_signal = StopSignal()
         self._snapshot: dict[str, Any] = {}
         self._snapshot_policy: MlpPolicy | None = None
         self.last_checkpoint = 0
@@ -154,7 +134,7 @@ class TrainingRun:
             for name, value in state["pending_log"].items():
                 self.learner.logger.record(name, value)
         # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
-        self._random_state = _global_random_state() if state is None else state["random_state"]
+        self._random_state = global_random_state() if state is None else state["random_state"]
 
     def _build(self) -> None:
         config = self.config
@@ -258,50 +238,34 @@ class TrainingRun:
     def _train(self) -> Path:
         config, learner = self.config, self.learner
         self._write_status("running")
-        _set_global_random_state(self._random_state)
+        set_global_random_state(self._random_state)
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
         try:
-            with self._listening():
-                learner.learn(
-                    config.total_timesteps - learner.num_timesteps,
-                    callback=_RunCallback(self, display),
-                    reset_num_timesteps=learner.num_timesteps == 0,
+            with self.stop_signal.listening():
+                fit(
+                    learner,
+                    config.total_timesteps,
+                    _RunCallback(self, display),
+                    resume=learner.num_timesteps > 0,
+                    change_total=True,  # the config has the total, not the restored learner
                 )
         finally:
             display.close()
-        if self._stop_signal is not None and learner.num_timesteps < config.total_timesteps:
+        signum = self.stop_signal.received
+        if signum is not None and learner.num_timesteps < config.total_timesteps:
             self.save_checkpoint()
             self._write_status("interrupted", self.last_checkpoint)
-            raise Interrupted(self._stop_signal, self.run_dir, self.last_checkpoint)
+            raise Interrupted(signum, self.run_dir, self.last_checkpoint, "aprl.train")
         final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
         self._write_status("completed")
         return final
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Let the first SIGINT or SIGTERM stop the run cleanly, and a second one at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def stop(signum: int, frame: FrameType | None) -> None:
-            if self._stop_signal is not None:
-                raise KeyboardInterrupt
-            self._stop_signal = signum
-
-        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
-
     @property
     def stopping(self) -> bool:
         """Whether a signal asked the run to stop."""
-        return self._stop_signal is not None
+        return self.stop_signal.received is not None
 
     def policy(self) -> MlpPolicy:
         """The present policy, complete with its normaliser; it does not learn on."""
@@ -362,7 +326,7 @@ class TrainingRun:
             "last_episode_starts": learner._last_episode_starts,
             "episode_infos": list(learner.ep_info_buffer or []),
             "pending_log": dict(learner.logger.name_to_value),
-            "random_state": _global_random_state(),
+            "random_state": global_random_state(),
             "game": self.game.state_dict(),
             "shaping": None if self.shaping is None else self.shaping.state_dict(),
             "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
@@ -405,20 +369,6 @@ class TrainingRun:
         self._save_policy(self._snapshot_policy, directory / "policy", steps)
         self.last_checkpoint = steps
         self._write_status("running", steps)
-
-
-def _global_random_state() -> dict[str, Any]:
-    kind, keys, *position = np.random.get_state()  # noqa: NPY002 - SB3 shuffles with it
-    return {
-        "torch": torch.get_rng_state(),
-        "numpy": {"kind": kind, "keys": keys, "position": position},
-    }
-
-
-def _set_global_random_state(state: dict[str, Any]) -> None:
-    torch.set_rng_state(state["torch"])
-    saved = state["numpy"]
-    np.random.set_state((saved["kind"], saved["keys"], *saved["position"]))  # noqa: NPY002
 
 
 class _RunCallback(BaseCallback):

@@ -1,0 +1,56 @@
+"""Stopping a run cleanly on SIGINT and SIGTERM."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+
+class Interrupted(Exception):
+    """The run was told to stop; its state is saved.
+
+    Attributes:
+        signum: the signal that stopped it.
+        run_dir: what to resume.
+    """
+
+    def __init__(self, signum: int, run_dir: Path, steps: int, module: str) -> None:
+        name = signal.Signals(signum).name
+        super().__init__(
+            f"stopped by {name} at {steps:,} steps; continue with: "
+            f"python -m {module} with resume={run_dir}"
+        )
+        self.signum = signum
+        self.run_dir = run_dir
+
+
+class StopSignal:
+    """Notes the first SIGINT or SIGTERM; a second one interrupts at once.
+
+    Attributes:
+        received: the signal; None before it.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take note within the block, in the main thread; elsewhere signals go their usual way."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(signum: int, frame: FrameType | None) -> None:
+            if self.received is not None:
+                raise KeyboardInterrupt
+            self.received = signum
+
+        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
