@@ -1,0 +1,130 @@
+"""The worlds as Gymnasium environments, and the counter of real samples.
+
+Every world of the registry is registered as `aprl/<name>-v0`. Training code is handed a
+`CountedEnv` and nothing else of the true world.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from scipy import sparse
+
+from aprl.stackelberg.mdp import FiniteMDP, Task
+from aprl.stackelberg.worlds import RANDOM_WORLD, WORLDS, make_world
+
+
+class FiniteMDPEnv(gym.Env[int, int]):
+    """A finite MDP to act in; observations are state numbers, actions action numbers.
+
+    Args:
+        world: true world or model.
+        seed: of the transitions drawn, until `reset(seed=...)` gives another.
+    """
+
+    def __init__(self, world: FiniteMDP, seed: int | np.random.SeedSequence = 0) -> None:
+        self._task = world.task
+        self.observation_space = spaces.Discrete(world.task.n_states)
+        self.action_space = spaces.Discrete(world.task.n_actions)
+        matrix = sparse.csr_array(world.transitions)
+        paid = sparse.csr_array(world.task.rewards)
+        # Per pair: successors, their cumulative probabilities without the last, and rewards.
+        self._rows = []
+        for pair in range(world.task.n_pairs):
+            span = slice(matrix.indptr[pair], matrix.indptr[pair + 1])
+            successors = matrix.indices[span]
+            cumulative = np.cumsum(matrix.data[span])[:-1]
+            rewards = paid[[pair]].toarray().ravel()[successors]
+            self._rows.append((successors.tolist(), cumulative, rewards.tolist()))
+        self._rng = np.random.default_rng(seed)
+        self._state, self._steps = world.task.start, 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode in the start state."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self._state, self._steps = self._task.start, 0
+        return self._state, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Draw a transition; a final state terminates, the horizon truncates."""
+        successors, cumulative, rewards = self._rows[
+            self._state * self._task.n_actions + int(action)
+        ]
+        drawn = int(cumulative.searchsorted(self._rng.random(), side="right"))
+        self._state = successors[drawn]
+        self._steps += 1
+        terminated = bool(self._task.final[self._state])
+        truncated = not terminated and self._steps >= self._task.horizon
+        return self._state, rewards[drawn], terminated, truncated, {}
+
+
+class BudgetSpent(Exception):
+    """The budget of real samples is used up; ends training, and is no error."""
+
+
+class CountedEnv(gym.Env[int, int]):
+    """A world to learn in, whose steps are counted; the only access that training code gets.
+
+    The environment behind it is reachable by no attribute (`unwrapped` is this object), and the
+    count can only be read. A sample is a call of `step`; resets are free.
+
+    Args:
+        env: a finite world.
+        task: what the learner may know about it.
+        budget: samples after which `step` raises `BudgetSpent`; None: no bound.
+    """
+
+    def __init__(self, env: gym.Env[int, int], task: Task, budget: int | None = None) -> None:
+        self.task = task
+        self.observation_space = env.observation_space
+        self.action_space = env.action_space
+        count = 0
+
+        def step(action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            nonlocal count
+            if budget is not None and count >= budget:
+                raise BudgetSpent(f"{budget} samples")
+            count += 1
+            return env.step(action)
+
+        self._step, self._reset = step, env.reset
+        self._count: Callable[[], int] = lambda: count
+
+    @property
+    def samples(self) -> int:
+        """Real samples taken so far."""
+        return self._count()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode; no sample. The seed of the world is not the learner's to choose."""
+        return self._reset()
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Take one real sample.
+
+        Raises:
+            BudgetSpent: there is none left.
+        """
+        return self._step(action)
+
+
+def _make(name: str, world_seed: int = 0, horizon: int | None = None) -> FiniteMDPEnv:
+    return FiniteMDPEnv(make_world(name, world_seed, horizon))
+
+
+def register_worlds() -> None:
+    """Make `gymnasium.make("aprl/<world>-v0")` work for all worlds; safe to call again."""
+    for name in (*WORLDS, RANDOM_WORLD):
+        env_id = f"aprl/{name}-v0"
+        if env_id not in gym.registry:
+            gym.register(env_id, entry_point=_make, kwargs={"name": name})
+
+
+register_worlds()
