@@ -92,7 +92,10 @@ class CountedEnv(gym.Env[int, int]):
             count += 1
             return env.step(action)
 
-        self._step, self._reset = step, env.reset
+        def reset() -> tuple[int, dict[str, Any]]:
+            return env.reset()
+
+        self._step, self._reset = step, reset
         self._count: Callable[[], int] = lambda: count
 
     @property

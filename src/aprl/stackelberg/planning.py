@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import linalg
 
 from aprl.errors import ConfigError
 from aprl.stackelberg.mdp import FiniteMDP, Matrix, Task
@@ -91,7 +92,7 @@ def discounted_plan(model: FiniteMDP, gamma: float) -> Plan:
 def _solve(transitions: Matrix, rewards: np.ndarray, gamma: float) -> np.ndarray:
     if sparse.issparse(transitions):
         system = sparse.eye_array(len(rewards), format="csc") - gamma * transitions.tocsc()
-        return np.asarray(sparse.linalg.spsolve(system.tocsc(), rewards))
+        return np.asarray(linalg.spsolve(system.tocsc(), rewards))
     return np.linalg.solve(np.eye(len(rewards)) - gamma * transitions, rewards)
 
 
@@ -118,13 +119,30 @@ def action_probabilities(task: Task, policy: np.ndarray) -> np.ndarray:
 def policy_values(world: FiniteMDP, policy: np.ndarray) -> np.ndarray:
     """Exact values of a policy, `(H + 1, S)`: with H, ..., 0 steps to go."""
     task = world.task
-    probabilities = action_probabilities(task, policy)
     rewards = world.expected_rewards
     values = np.zeros((task.horizon + 1, task.n_states))
+    pairs = _pairs_played(task, policy)
+    if pairs is not None and pairs.ndim == 1:
+        transitions, paid = world.transitions[pairs], rewards[pairs]
+        for step in range(task.horizon - 1, -1, -1):
+            values[step] = paid + transitions @ values[step + 1]
+        return values
+    probabilities = None if pairs is not None else action_probabilities(task, policy)
     for step in range(task.horizon - 1, -1, -1):
-        q = (rewards + world.transitions @ values[step + 1]).reshape(task.n_states, -1)
-        values[step] = np.einsum("sa,sa->s", probabilities[step], q)
+        q = rewards + world.transitions @ values[step + 1]
+        if pairs is not None:
+            values[step] = q[pairs[step]]
+        elif probabilities is not None:
+            values[step] = (probabilities[step] * q.reshape(task.n_states, -1)).sum(axis=1)
     return values
+
+
+def _pairs_played(task: Task, policy: np.ndarray) -> np.ndarray | None:
+    """Numbers of the pairs that a policy of actions plays, `(S,)` or `(H, S)`; None for others."""
+    shapes = ((task.n_states,), (task.horizon, task.n_states))
+    if policy.dtype.kind not in "iu" or policy.shape not in shapes:
+        return None
+    return np.arange(task.n_states) * task.n_actions + policy
 
 
 def policy_return(world: FiniteMDP, policy: np.ndarray) -> float:

@@ -123,7 +123,8 @@ def random_mdp(
 
     Successors are distinct and uniform, their probabilities Dirichlet(1, ..., 1); each triple
     (state, action, next state) pays with probability `reward_density`, uniformly in [0, 1].
-    Worlds with more than 100 states are stored sparsely, and then only triples that can happen pay.
+    Worlds with more than a million triples are stored sparsely, and then only triples that can
+    happen pay.
 
     Args:
         seed: of the world; the same seed gives the same world.
@@ -150,16 +151,14 @@ def random_mdp(
     transitions = sparse.csr_array(
         (probabilities.ravel(), (rows, successors.ravel())), shape=(pairs, n_states)
     )
-    sparsely = n_states > 100
+    sparsely = pairs * n_states > 1_000_000
     shape = (pairs, n_successors if sparsely else n_states)
     paid = np.where(rng.random(shape) < reward_density, rng.random(shape), 0.0)
     if not sparsely:
         task = Task(n_states, n_actions, paid, 0, horizon, final)
         return FiniteMDP(task, transitions.toarray(), name)
     rewards = sparse.csr_array((paid.ravel(), (rows, successors.ravel())), shape=(pairs, n_states))
-    return FiniteMDP(
-        Task(n_states, n_actions, rewards, 0, horizon, final), transitions, name
-    )
+    return FiniteMDP(Task(n_states, n_actions, rewards, 0, horizon, final), transitions, name)
 
 
 ELEVEN_WORLDS: dict[str, Callable[[str], FiniteMDP]] = {
