@@ -15,8 +15,10 @@ from scipy import sparse
 from aprl.stackelberg.mdp import FiniteMDP, Task
 from aprl.stackelberg.worlds import RANDOM_WORLD, WORLDS, make_world
 
+Transition = tuple[int, Any, bool, bool, dict[str, Any]]  # of which Any: the reward, a number
 
-class FiniteMDPEnv(gym.Env[int, int]):
+
+class FiniteMDPEnv(gym.Env[Any, Any]):
     """A finite MDP to act in; observations are state numbers, actions action numbers.
 
     Args:
@@ -50,7 +52,7 @@ class FiniteMDPEnv(gym.Env[int, int]):
         self._state, self._steps = self._task.start, 0
         return self._state, {}
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> Transition:
         """Draw a transition; a final state terminates, the horizon truncates."""
         successors, cumulative, rewards = self._rows[
             self._state * self._task.n_actions + int(action)
@@ -67,7 +69,7 @@ class BudgetSpent(Exception):
     """The budget of real samples is used up; ends training, and is no error."""
 
 
-class CountedEnv(gym.Env[int, int]):
+class CountedEnv(gym.Env[Any, Any]):
     """A world to learn in, whose steps are counted; the only access that training code gets.
 
     The environment behind it is reachable by no attribute (`unwrapped` is this object), and the
@@ -79,13 +81,13 @@ class CountedEnv(gym.Env[int, int]):
         budget: samples after which `step` raises `BudgetSpent`; None: no bound.
     """
 
-    def __init__(self, env: gym.Env[int, int], task: Task, budget: int | None = None) -> None:
+    def __init__(self, env: gym.Env[Any, Any], task: Task, budget: int | None = None) -> None:
         self.task = task
         self.observation_space = env.observation_space
         self.action_space = env.action_space
         count = 0
 
-        def step(action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        def step(action: int) -> Transition:
             nonlocal count
             if budget is not None and count >= budget:
                 raise BudgetSpent(f"{budget} samples")
@@ -109,7 +111,7 @@ class CountedEnv(gym.Env[int, int]):
         """Begin an episode; no sample. The seed of the world is not the learner's to choose."""
         return self._reset()
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> Transition:
         """Take one real sample.
 
         Raises:
@@ -118,7 +120,8 @@ class CountedEnv(gym.Env[int, int]):
         return self._step(action)
 
 
-def _make(name: str, world_seed: int = 0, horizon: int | None = None) -> FiniteMDPEnv:
+def make_env(name: str, world_seed: int = 0, horizon: int | None = None) -> FiniteMDPEnv:
+    """A world of the registry to act in; see `aprl.stackelberg.worlds.make_world`."""
     return FiniteMDPEnv(make_world(name, world_seed, horizon))
 
 
@@ -127,7 +130,7 @@ def register_worlds() -> None:
     for name in (*WORLDS, RANDOM_WORLD):
         env_id = f"aprl/{name}-v0"
         if env_id not in gym.registry:
-            gym.register(env_id, entry_point=_make, kwargs={"name": name})
+            gym.register(env_id, entry_point=f"{__name__}:make_env", kwargs={"name": name})
 
 
 register_worlds()

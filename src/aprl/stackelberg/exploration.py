@@ -10,8 +10,8 @@ import numpy as np
 
 from aprl.stackelberg.mdp import FiniteMDP
 from aprl.stackelberg.model import TransitionCounts, random_rows, uniform_rows
-from aprl.stackelberg.oracle import ExactOracle, Oracle
-from aprl.stackelberg.planning import backward_induction
+from aprl.stackelberg.oracle import Oracle
+from aprl.stackelberg.planning import backward_induction, best_response
 
 
 class UnseenRule(Protocol):
@@ -140,7 +140,10 @@ class _Bonuses(_UniformRows):
 
 
 class OptimisticRows(_Bonuses):
-    """Unseen pairs promise the greatest reward for ever: R-max (Brafman, Tennenholtz, 2002), m=1."""
+    """Unseen pairs promise the greatest reward for ever: R-max (Brafman and Tennenholtz, 2002).
+
+    One sample makes a pair known, which in R-max is the parameter m = 1.
+    """
 
     def bonuses(self, counts: TransitionCounts, model: FiniteMDP) -> np.ndarray:
         """None for pairs that were tried."""
@@ -182,7 +185,7 @@ class ValueBonus(_Bonuses):
     def bonuses(self, counts: TransitionCounts, model: FiniteMDP) -> np.ndarray:
         """See the class."""
         task = model.task
-        values = ExactOracle().plan(model).values[min(1, task.horizon)]
+        values = best_response(model).values[min(1, task.horizon)]
         outcomes = task.rewards + values
         prior = 1.0 / task.n_states
         rows = (counts.counts + prior) / (counts.visits + 1)[:, None]

@@ -87,17 +87,16 @@ class TabularMal:
 
     Args:
         config: options.
-        oracle: the follower; None: the planner.
+        oracle: a learned follower; None: the planner.
 
     Raises:
-        ConfigError: the exploration needs a planner and the follower is none.
+        ConfigError: the exploration plans with bonuses, which a learned follower cannot.
     """
 
     def __init__(self, config: TabularMalConfig, oracle: Oracle | None = None) -> None:
         self.config = config
-        self.oracle: Oracle = ExactOracle() if oracle is None else oracle
-        needs_planner = UNSEEN_RULES[config.unseen]().needs_planner
-        if needs_planner and not isinstance(self.oracle, ExactOracle):
+        self.oracle = oracle
+        if oracle is not None and UNSEEN_RULES[config.unseen]().needs_planner:
             fitting = [name for name, rule in UNSEEN_RULES.items() if not rule().needs_planner]
             raise ConfigError(
                 f"unseen={config.unseen} plans with bonuses, which a learned follower cannot be "
@@ -117,7 +116,8 @@ class TabularMal:
         Raises:
             BudgetSpent: there are no samples left.
         """
-        run = _Run(self.config, self.oracle, env, np.random.default_rng(seed), report)
+        oracle = ExactOracle(env.task) if self.oracle is None else self.oracle
+        run = _Run(self.config, oracle, env, np.random.default_rng(seed), report)
         while not run.finished:
             run.iteration()
         return TabularMalResult(run.model, run.response, run.counts, run.finished)
@@ -140,6 +140,7 @@ class _Run:
         self.finished = False
         self._previous: FiniteMDP | None = None
         self._passes = 0
+        self._way: np.ndarray | None = None  # to what the stopping rule misses
         self.respond()
 
     def respond(self) -> None:
@@ -158,8 +159,8 @@ class _Run:
 
     def _check_stop(self, stop: StoppingRule) -> None:
         calm = stop.at_rest(self._previous, self.model, self.counts)
-        passed = calm and stop.explored(self.model, self.counts)
-        self._passes = self._passes + 1 if passed else 0
+        self._way = stop.way_to_unexplored(self.model, self.counts) if calm else None
+        self._passes = self._passes + 1 if calm and self._way is None else 0
         self._previous = self.model
         self.finished = self._passes >= stop.patience
 
@@ -187,6 +188,8 @@ class _Run:
         task = self.env.task
         if self.episodes < self.config.initial_models:
             return self.oracle.best_response(random_model(task, self.rng)), False
+        if self._way is not None:
+            return self._way, False
         chance = self.rng.random() if self.config.noise + self.config.targeted > 0 else 1.0
         if chance < self.config.noise:
             return self.rng.integers(task.n_actions, size=(task.horizon, task.n_states)), False

@@ -1,14 +1,14 @@
 """Finite MDPs: what every party knows (the task) and what has to be learned (the transitions)."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from aprl.errors import ConfigError
 
-Matrix = np.ndarray | sparse.csr_array
+Matrix: TypeAlias = Any  # np.ndarray or scipy.sparse.csr_array; SciPy has no type stubs
 
 ROW_SUM_TOLERANCE = 1e-9
 

@@ -96,7 +96,7 @@ def run_method(
     world: FiniteMDP,
     budget: int,
     seed: int | np.random.SeedSequence,
-    env: gym.Env[int, int] | None = None,
+    env: gym.Env[Any, Any] | None = None,
 ) -> Run:
     """Let a method learn, and evaluate exactly every policy that it reports.
 

@@ -8,12 +8,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from aprl.errors import ConfigError
-from aprl.training.ppo import torch_threads
+from aprl.training.ppo import PPO, torch_threads
+
+ENDLESS = 2**31 - 1  # steps of a run that is ended by its budget of samples
 
 
 @contextlib.contextmanager
@@ -78,3 +79,14 @@ class AfterUpdate(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._function()
+
+
+def modes(learner: PPO, observations: np.ndarray) -> np.ndarray:
+    """Most likely action for each of a batch of observations."""
+    actions, _ = learner.predict(observations, deterministic=True)
+    return np.asarray(actions)
+
+
+def state_modes(learner: PPO, n_states: int) -> np.ndarray:
+    """`(S,)`: most likely action in each state, of a policy that observes state numbers."""
+    return modes(learner, np.arange(n_states)).astype(np.int64)

@@ -7,19 +7,21 @@ import numpy as np
 from aprl.errors import ConfigError
 from aprl.stackelberg.mdp import FiniteMDP
 from aprl.stackelberg.model import TransitionCounts
-from aprl.stackelberg.planning import backward_induction
+from aprl.stackelberg.planning import Plan, backward_induction
 
 
-def reach_probability(model: FiniteMDP, targets: np.ndarray) -> float:
-    """Greatest probability, over all policies, of playing one of some pairs within the horizon.
+def reaching_plan(model: FiniteMDP, targets: np.ndarray) -> Plan:
+    """The policy that most probably plays one of some pairs within the horizon.
 
     Args:
         model: in which the plan is made.
         targets: `(S * A,)` bool, the pairs.
+
+    Returns:
+        Its values are probabilities.
     """
     transitions = np.where(targets[:, None], 0.0, model.transitions)
-    plan = backward_induction(transitions, targets.astype(float), model.task.horizon)
-    return float(plan.values[0, model.task.start])
+    return backward_induction(transitions, targets.astype(float), model.task.horizon)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class StoppingRule:
     """Stop once the model moves by at most `eps` and no under-visited pair can be reached.
 
     A small step alone says little: steps shrink like 1/n whatever the error, and an agent that
-    repeats itself takes no large ones. Hence the second test.
+    repeats itself takes no large ones. Hence the second test, whose failure tells where to go next.
 
     Attributes:
         eps: greatest change of a transition probability per iteration, in [0, 1].
@@ -62,9 +64,10 @@ class StoppingRule:
         change = np.abs(new.transitions[seen] - old.transitions[seen])
         return bool(change.size) and float(change.max()) <= self.eps
 
-    def explored(self, model: FiniteMDP, counts: TransitionCounts) -> bool:
-        """Whether no plan reaches an under-visited pair with more than probability `reach`."""
+    def way_to_unexplored(self, model: FiniteMDP, counts: TransitionCounts) -> np.ndarray | None:
+        """`(H, S)` actions towards under-visited pairs; None if all are out of reach."""
         if self.min_visits == 0:
-            return True
+            return None
         under_visited = (counts.visits < self.min_visits) & ~model.task.final_pairs
-        return reach_probability(model, under_visited) <= self.reach
+        plan = reaching_plan(model, under_visited)
+        return plan.actions if plan.values[0, model.task.start] > self.reach else None

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from stable_baselines3 import PPO
 
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.mal_tabular import Report
-from aprl.stackelberg.sb3 import AfterUpdate, isolated_random_state, make_ppo
-
-ENDLESS = 2**31 - 1  # steps; the budget ends the run
+from aprl.stackelberg.sb3 import (
+    ENDLESS,
+    AfterUpdate,
+    isolated_random_state,
+    make_ppo,
+    state_modes,
+)
 
 
 class ModelFreePPO:
@@ -28,12 +30,5 @@ class ModelFreePPO:
         """See `Method.learn`; the mode of the policy is reported after each update."""
         with isolated_random_state():
             learner = make_ppo(env, seed, self.arguments)
-            states = torch.arange(env.task.n_states)
-            learner.learn(ENDLESS, AfterUpdate(lambda: report(modes(learner, states))))
-
-
-def modes(learner: PPO, observations: torch.Tensor) -> np.ndarray:
-    """Most likely action for each of a batch of observations."""
-    with torch.no_grad():
-        distribution = learner.policy.get_distribution(observations)
-        return distribution.mode().numpy().astype(np.int64)
+            update = AfterUpdate(lambda: report(state_modes(learner, env.task.n_states)))
+            learner.learn(ENDLESS, update)
