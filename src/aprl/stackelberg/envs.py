@@ -30,16 +30,8 @@ class FiniteMDPEnv(gym.Env[Any, Any]):
         self._task = world.task
         self.observation_space = spaces.Discrete(world.task.n_states)
         self.action_space = spaces.Discrete(world.task.n_actions)
-        matrix = sparse.csr_array(world.transitions)
-        paid = sparse.csr_array(world.task.rewards)
-        # Per pair: successors, their cumulative probabilities without the last, and rewards.
-        self._rows = []
-        for pair in range(world.task.n_pairs):
-            span = slice(matrix.indptr[pair], matrix.indptr[pair + 1])
-            successors = matrix.indices[span]
-            cumulative = np.cumsum(matrix.data[span])[:-1]
-            rewards = paid[[pair]].toarray().ravel()[successors]
-            self._rows.append((successors.tolist(), cumulative, rewards.tolist()))
+        self._world = world
+        self._rows: dict[int, tuple[list[int], np.ndarray, list[float]]] = {}
         self._rng = np.random.default_rng(seed)
         self._state, self._steps = world.task.start, 0
 
@@ -54,15 +46,28 @@ class FiniteMDPEnv(gym.Env[Any, Any]):
 
     def step(self, action: int) -> Transition:
         """Draw a transition; a final state terminates, the horizon truncates."""
-        successors, cumulative, rewards = self._rows[
-            self._state * self._task.n_actions + int(action)
-        ]
+        pair = self._state * self._task.n_actions + int(action)
+        if pair not in self._rows:
+            self._rows[pair] = self._row(pair)
+        successors, cumulative, rewards = self._rows[pair]
         drawn = int(cumulative.searchsorted(self._rng.random(), side="right"))
         self._state = successors[drawn]
         self._steps += 1
         terminated = bool(self._task.final[self._state])
         truncated = not terminated and self._steps >= self._task.horizon
         return self._state, rewards[drawn], terminated, truncated, {}
+
+    def _row(self, pair: int) -> tuple[list[int], np.ndarray, list[float]]:
+        """Successors, their cumulative probabilities without the last, and rewards."""
+        row, paid = self._world.transitions[[pair]], self._task.rewards[[pair]]
+        if sparse.issparse(row):
+            row, paid = row.toarray(), paid.toarray()
+        successors = np.flatnonzero(row[0])
+        return (
+            successors.tolist(),
+            np.cumsum(row[0, successors])[:-1],
+            paid[0, successors].tolist(),
+        )
 
 
 class BudgetSpent(Exception):

@@ -10,8 +10,8 @@ import numpy as np
 
 from aprl.stackelberg.mdp import FiniteMDP
 from aprl.stackelberg.model import TransitionCounts, random_rows, uniform_rows
-from aprl.stackelberg.oracle import Oracle
-from aprl.stackelberg.planning import backward_induction, best_response
+from aprl.stackelberg.oracle import ExactOracle, Oracle
+from aprl.stackelberg.planning import backward_induction
 
 
 class UnseenRule(Protocol):
@@ -118,7 +118,9 @@ class _Bonuses(_UniformRows):
 
     needs_planner = True
 
-    def bonuses(self, counts: TransitionCounts, model: FiniteMDP) -> np.ndarray:
+    def bonuses(
+        self, counts: TransitionCounts, model: FiniteMDP, oracle: ExactOracle
+    ) -> np.ndarray:
         """`(S * A,)`, in units of reward; those of unseen pairs are not used."""
         raise NotImplementedError
 
@@ -131,9 +133,10 @@ class _Bonuses(_UniformRows):
         rng: np.random.Generator,
     ) -> np.ndarray:
         """See `UnseenRule`."""
+        assert isinstance(oracle, ExactOracle)  # `TabularMal` refuses others
         task = model.task
         bound = task.reward_bounds[1] * np.arange(task.horizon + 1)
-        bonus = np.where(counts.unseen, bound[-1], self.bonuses(counts, model))
+        bonus = np.where(counts.unseen, bound[-1], self.bonuses(counts, model, oracle))
         bonus[task.final_pairs] = 0.0
         rewards = model.expected_rewards + bonus
         return backward_induction(model.transitions, rewards, task.horizon, bound).actions
@@ -145,7 +148,9 @@ class OptimisticRows(_Bonuses):
     One sample makes a pair known, which in R-max is the parameter m = 1.
     """
 
-    def bonuses(self, counts: TransitionCounts, model: FiniteMDP) -> np.ndarray:
+    def bonuses(
+        self, counts: TransitionCounts, model: FiniteMDP, oracle: ExactOracle
+    ) -> np.ndarray:
         """None for pairs that were tried."""
         return np.zeros(model.task.n_pairs)
 
@@ -160,7 +165,9 @@ class CountBonus(_Bonuses):
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
 
-    def bonuses(self, counts: TransitionCounts, model: FiniteMDP) -> np.ndarray:
+    def bonuses(
+        self, counts: TransitionCounts, model: FiniteMDP, oracle: ExactOracle
+    ) -> np.ndarray:
         """See the class."""
         least, greatest = model.task.reward_bounds
         return self.scale * (greatest - least) / np.sqrt(np.maximum(counts.visits, 1))
@@ -182,10 +189,12 @@ class ValueBonus(_Bonuses):
     def __init__(self, scale: float = 2.0) -> None:
         self.scale = scale
 
-    def bonuses(self, counts: TransitionCounts, model: FiniteMDP) -> np.ndarray:
+    def bonuses(
+        self, counts: TransitionCounts, model: FiniteMDP, oracle: ExactOracle
+    ) -> np.ndarray:
         """See the class."""
         task = model.task
-        values = best_response(model).values[min(1, task.horizon)]
+        values = oracle.plan(model).values[min(1, task.horizon)]
         outcomes = task.rewards + values
         prior = 1.0 / task.n_states
         rows = (counts.counts + prior) / (counts.visits + 1)[:, None]

@@ -53,7 +53,8 @@ class MalConfig:
 class ModelLeaderEnv(gym.Env[Any, Any]):
     """What the leader of MAL learns in: S * A query steps, then the follower plays for real.
 
-    Observations are the pair in question, `(state, action)`; actions are logits of the next state.
+    Observations are the pair in question, state and action one-hot; actions are logits of the next
+    state.
     Query steps pay nothing; real ones pay as `MalConfig.reward_weight` says, the loss at the end of
     the episode, as a mean per step, so that short episodes are not favoured.
 
@@ -71,7 +72,8 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
         self._env, self._oracle, self._config = env, oracle, config
         self._rng = np.random.default_rng(seed)
         self._queries = model_queries(task)
-        self.observation_space = spaces.MultiDiscrete([task.n_states, task.n_actions])
+        self._pairs = pair_observations(task)
+        self.observation_space = spaces.Box(0.0, 1.0, self._pairs[0].shape, np.float32)
         self.action_space = spaces.Box(-LOGIT_BOUND, LOGIT_BOUND, (task.n_states,), np.float32)
         self._answers: list[np.ndarray] = []
         self._predictions: list[Prediction] = []
@@ -83,7 +85,7 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin with the first query."""
         self._answers, self._predictions, self._policy = [], [], None
-        return np.array(self._queries[0]), {}
+        return self._pairs[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Take the answer to a query, or a prediction beside which a real sample is drawn.
@@ -96,7 +98,7 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
             return self._real_step(distribution)
         self._answers.append(distribution)
         if len(self._answers) < len(self._queries):
-            return np.array(self._queries[len(self._answers)]), 0.0, False, False, {}
+            return self._pairs[len(self._answers)], 0.0, False, False, {}
         self._policy = self._follower()
         self._state, _ = self._env.reset()
         return self._observe(), 0.0, False, False, {}
@@ -114,7 +116,7 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
         return int(actions[self._state])
 
     def _observe(self) -> np.ndarray:
-        return np.array([self._state, self._next_action()])
+        return self._pairs[self._state * self._env.task.n_actions + self._next_action()]
 
     def _real_step(
         self, distribution: np.ndarray
@@ -130,6 +132,13 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
         if terminated or truncated:
             paid -= (1 - weight) * LOSSES[self._config.loss](self._predictions)
         return self._observe(), paid, terminated, truncated, {}
+
+
+def pair_observations(task: Task) -> np.ndarray:
+    """`(S * A, S + A)` float32: every pair, in the queries' order, state and action one-hot."""
+    states, actions = np.array(model_queries(task)).T
+    one_hot = [np.eye(task.n_states)[states], np.eye(task.n_actions)[actions]]
+    return np.hstack(one_hot).astype(np.float32)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -171,7 +180,7 @@ class Mal:
         task, config = env.task, self.config
         oracle = self._make_oracle(task)
         learner_seed, env_seed = seed.spawn(2)
-        pairs = np.array(model_queries(task))
+        pairs = pair_observations(task)
 
         def committed() -> FiniteMDP:
             return model_from_context(task, softmax(modes(learner, pairs)).ravel())

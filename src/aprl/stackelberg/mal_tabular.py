@@ -17,7 +17,7 @@ from aprl.stackelberg.exploration import (
     UnseenRule,
     ValueBonus,
 )
-from aprl.stackelberg.mdp import FiniteMDP
+from aprl.stackelberg.mdp import FiniteMDP, Task
 from aprl.stackelberg.model import TransitionCounts, random_model
 from aprl.stackelberg.oracle import ExactOracle, Oracle
 from aprl.stackelberg.planning import backward_induction
@@ -87,16 +87,17 @@ class TabularMal:
 
     Args:
         config: options.
-        oracle: a learned follower; None: the planner.
+        make_oracle: a learned follower for a task; None: the planner.
 
     Raises:
         ConfigError: the exploration plans with bonuses, which a learned follower cannot.
     """
 
-    def __init__(self, config: TabularMalConfig, oracle: Oracle | None = None) -> None:
-        self.config = config
-        self.oracle = oracle
-        if oracle is not None and UNSEEN_RULES[config.unseen]().needs_planner:
+    def __init__(
+        self, config: TabularMalConfig, make_oracle: Callable[[Task], Oracle] | None = None
+    ) -> None:
+        self.config, self._make_oracle = config, make_oracle or ExactOracle
+        if make_oracle is not None and UNSEEN_RULES[config.unseen]().needs_planner:
             fitting = [name for name, rule in UNSEEN_RULES.items() if not rule().needs_planner]
             raise ConfigError(
                 f"unseen={config.unseen} plans with bonuses, which a learned follower cannot be "
@@ -116,7 +117,7 @@ class TabularMal:
         Raises:
             BudgetSpent: there are no samples left.
         """
-        oracle = ExactOracle(env.task) if self.oracle is None else self.oracle
+        oracle = self._make_oracle(env.task)
         run = _Run(self.config, oracle, env, np.random.default_rng(seed), report)
         while not run.finished:
             run.iteration()

@@ -40,10 +40,13 @@ class ExactOracle:
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self._last: tuple[FiniteMDP, Plan] | None = None
 
     def plan(self, model: FiniteMDP) -> Plan:
-        """The best response with its values."""
-        return best_response(model)
+        """The best response with its values; the last one is remembered."""
+        if self._last is None or self._last[0] is not model:
+            self._last = (model, best_response(model))
+        return self._last[1]
 
     def best_response(self, model: FiniteMDP) -> np.ndarray:
         """See `Oracle.best_response`."""

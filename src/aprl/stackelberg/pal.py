@@ -1,5 +1,6 @@
 """PAL as published: the policy leads, is asked first, and plays in the model that fits it."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,7 +65,7 @@ class WorldModel:
         self._generator = torch.Generator().manual_seed(int_seed(seed))
         sizes = [task.n_pairs + task.n_states + task.n_actions, *config.hidden]
         layers: list[nn.Module] = []
-        for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+        for inputs, outputs in itertools.pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         self._network = nn.Sequential(*layers, nn.Linear(sizes[-1], task.n_states))
         self._optimizer = torch.optim.Adam(self._network.parameters(), lr=config.learning_rate)
@@ -166,7 +167,7 @@ class PolicyLeaderEnv(gym.Env[Any, Any]):
         if len(self._answers) < len(self._queries):
             return self._queries[len(self._answers)].state, 0.0, False, False, {}
         model = self._follower.respond(context_of(self._answers))
-        self._env = FiniteMDPEnv(model, self._rng.integers(2**63))
+        self._env = FiniteMDPEnv(model, int(self._rng.integers(2**63)))
         return self._env.reset()[0], 0.0, False, False, {}
 
 

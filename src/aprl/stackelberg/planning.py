@@ -46,16 +46,13 @@ def backward_induction(
     """
     n_states = transitions.shape[1]
     values = np.zeros((horizon + 1, n_states))
-    actions = np.zeros((horizon, n_states), dtype=np.int64)
-    states = np.arange(n_states)
+    q = np.empty((horizon, n_states, len(rewards) // n_states))
     for step in range(horizon - 1, -1, -1):
-        q = (rewards + transitions @ values[step + 1]).reshape(n_states, -1)
-        best = q.argmax(axis=1)
-        actions[step] = best
-        values[step] = q[states, best]
+        q[step].flat = transitions @ values[step + 1] + rewards
+        np.maximum.reduce(q[step], axis=1, out=values[step])
         if upper_bound is not None:
             np.minimum(values[step], upper_bound[horizon - step], out=values[step])
-    return Plan(actions, values)
+    return Plan(q.argmax(axis=2), values)
 
 
 def best_response(model: FiniteMDP) -> Plan:

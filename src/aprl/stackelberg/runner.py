@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,6 +39,7 @@ class Run:
     Attributes:
         samples: `(n,)` real samples taken when each policy was reported; ascending.
         returns: `(n,)` exact expected return of that policy in the true world.
+        policy: the last one, as it was reported.
         optimum: greatest possible return.
         used: real samples taken in all.
         budget: real samples allowed.
@@ -47,6 +49,7 @@ class Run:
 
     samples: np.ndarray
     returns: np.ndarray
+    policy: np.ndarray
     optimum: float
     used: int
     budget: int
@@ -97,6 +100,7 @@ def run_method(
     budget: int,
     seed: int | np.random.SeedSequence,
     env: gym.Env[Any, Any] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Let a method learn, and evaluate exactly every policy that it reports.
 
@@ -106,6 +110,7 @@ def run_method(
         budget: real samples, at least the world's horizon.
         seed: of the world's transitions and of the method.
         env: what to step instead of a fresh `FiniteMDPEnv` of the world, as a test's spy does.
+        on_progress: told the number of samples at each report.
 
     Raises:
         ConfigError: a budget in which no episode fits.
@@ -118,8 +123,11 @@ def run_method(
     samples: list[int] = []
     returns: list[float] = []
     known: dict[bytes, float] = {}
+    deployed = np.zeros(world.task.n_states, dtype=np.int64)
 
     def report(policy: np.ndarray) -> None:
+        nonlocal deployed
+        deployed = policy.copy()
         key = policy.tobytes()
         if key not in known:
             known[key] = policy_return(world, policy)
@@ -128,6 +136,8 @@ def run_method(
         else:
             samples.append(counted.samples)
             returns.append(known[key])
+        if on_progress is not None:
+            on_progress(counted.samples)
 
     started = time.monotonic()
     result = None
@@ -136,6 +146,7 @@ def run_method(
     return Run(
         np.array(samples),
         np.array(returns),
+        deployed,
         max_return(world),
         counted.samples,
         budget,

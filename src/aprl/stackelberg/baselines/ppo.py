@@ -1,6 +1,6 @@
 """Model-free PPO in the true world, with SB3."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,19 +16,22 @@ from aprl.stackelberg.sb3 import (
 )
 
 
+@dataclass(frozen=True)
+class PPOConfig:
+    """Options of model-free PPO."""
+
+    ppo: dict[str, Any] = field(default_factory=dict)  # of SB3's PPO; its defaults for the rest
+
+
 class ModelFreePPO:
-    """PPO on one-hot states.
+    """PPO on one-hot states."""
 
-    Args:
-        arguments: of SB3's PPO; those that are left out are SB3's defaults.
-    """
-
-    def __init__(self, arguments: Mapping[str, Any] | None = None) -> None:
-        self.arguments = dict(arguments or {})
+    def __init__(self, config: PPOConfig) -> None:
+        self.config = config
 
     def learn(self, env: CountedEnv, seed: np.random.SeedSequence, report: Report) -> None:
         """See `Method.learn`; the mode of the policy is reported after each update."""
         with isolated_random_state():
-            learner = make_ppo(env, seed, self.arguments)
+            learner = make_ppo(env, seed, self.config.ppo)
             update = AfterUpdate(lambda: report(state_modes(learner, env.task.n_states)))
             learner.learn(ENDLESS, update)
