@@ -137,7 +137,7 @@ class SampledAnswersConfig:
     noise: float = 0.0  # probability that an action is replaced by a random one
     # of SB3's PPO
     ppo: dict[str, Any] = field(
-        default_factory=lambda: {"n_steps": 32, "batch_size": 32, "learning_rate": 1e-3}
+        default_factory=lambda: {"n_steps": 64, "n_epochs": 4, "learning_rate": 3e-3}
     )
 
     def __post_init__(self) -> None:

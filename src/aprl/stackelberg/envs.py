@@ -32,15 +32,14 @@ class FiniteMDPEnv(gym.Env[Any, Any]):
         self.action_space = spaces.Discrete(world.task.n_actions)
         self._world = world
         self._rows: dict[int, tuple[list[int], np.ndarray, list[float]]] = {}
-        self._rng = np.random.default_rng(seed)
+        self.np_random = np.random.default_rng(seed)
         self._state, self._steps = world.task.start, 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[int, dict[str, Any]]:
         """Begin an episode in the start state."""
-        if seed is not None:
-            self._rng = np.random.default_rng(seed)
+        super().reset(seed=seed)
         self._state, self._steps = self._task.start, 0
         return self._state, {}
 
@@ -50,7 +49,7 @@ class FiniteMDPEnv(gym.Env[Any, Any]):
         if pair not in self._rows:
             self._rows[pair] = self._row(pair)
         successors, cumulative, rewards = self._rows[pair]
-        drawn = int(cumulative.searchsorted(self._rng.random(), side="right"))
+        drawn = int(cumulative.searchsorted(self.np_random.random(), side="right"))
         self._state = successors[drawn]
         self._steps += 1
         terminated = bool(self._task.final[self._state])

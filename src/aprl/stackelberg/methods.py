@@ -81,8 +81,8 @@ METHODS: dict[str, MethodSpec] = {
         {
             "episodes": 5,
             "epochs": 5,
-            "policy_steps": 3072,
-            "ppo": {"n_steps": 512, "n_epochs": 5, "learning_rate": 3e-3},
+            "policy_steps": 4096,
+            "ppo": {"n_steps": 128, "batch_size": 256, "learning_rate": 3e-3},
         },
         "value bound in the model's error",
     ),

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from aprl.configs.checks import require_at_least
@@ -42,10 +43,11 @@ class PalConfig:
     learning_rate: float = 1e-3  # of the world model
     batch_size: int = 16  # of the world model
     policy_steps: int = 100_000  # of PPO in the model, query steps included; no real samples
+    num_envs: int = 8  # episodes in the model at once
     ppo: dict[str, Any] = field(default_factory=dict)  # of SB3's PPO
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "episodes", "epochs", "batch_size", "policy_steps"):
+        for name in ("iterations", "episodes", "epochs", "batch_size", "policy_steps", "num_envs"):
             require_at_least(name, getattr(self, name), 1)
         if not 0 < self.learning_rate < 1:
             raise ConfigError(f"learning_rate must be in (0, 1), got {self.learning_rate!r}")
@@ -205,7 +207,9 @@ class Pal:
                 if not len(data[1]):
                     break  # the budget is spent
                 follower.fit(*data)
-            learner = make_ppo(PolicyLeaderEnv(follower, env_seed), leader_seed, config.ppo)
+            seeds = iter(env_seed.spawn(config.num_envs))
+            envs = DummyVecEnv([lambda: PolicyLeaderEnv(follower, next(seeds))] * config.num_envs)
+            learner = make_ppo(envs, leader_seed, config.ppo)
             learner.learn(
                 config.policy_steps,
                 AfterUpdate(lambda: report(state_modes(learner, task.n_states))),
