@@ -117,7 +117,8 @@ def test_rule_as_first_proposed_fails_about_half_the_time():
     at, runs = solved(config, "simple_mdp_2", 400, range(1000, 1100))
     assert 40 <= np.isfinite(at).sum() <= 75
     stuck = [run.final_return for run in runs if not np.isfinite(run.solved_at)]
-    assert np.median(stuck) == pytest.approx(0.9875)  # it leaves at once
+    assert min(stuck) == pytest.approx(0.9875)  # it leaves at once
+    assert np.mean(np.array(stuck) < 3) > 0.8
 
 
 @pytest.mark.parametrize("unseen", ["redraw", "optimistic"])

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from aprl.configs.checks import require_within
 from aprl.errors import ConfigError
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.mal import LOGIT_BOUND, softmax
@@ -40,8 +41,7 @@ class AnswerSearchConfig:
     )
 
     def __post_init__(self) -> None:
-        if not 0 <= self.noise <= 1:
-            raise ConfigError(f"noise must be in [0, 1], got {self.noise!r}")
+        require_within("noise", self.noise, 0, 1)
 
 
 class AnswerVectorEnv(gym.Env[Any, Any]):
@@ -143,8 +143,7 @@ class SampledAnswersConfig:
     def __post_init__(self) -> None:
         if self.unseen not in UNSEEN_ANSWERS:
             raise ConfigError(f"unseen must be one of {UNSEEN_ANSWERS}, got {self.unseen!r}")
-        if not 0 <= self.noise <= 1:
-            raise ConfigError(f"noise must be in [0, 1], got {self.noise!r}")
+        require_within("noise", self.noise, 0, 1)
 
 
 class SampledAnswersEnv(gym.Env[Any, Any]):

@@ -8,8 +8,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from aprl.configs.checks import require_at_least
-from aprl.errors import ConfigError, unknown_name
+from aprl.configs.checks import require_at_least, require_within
+from aprl.errors import unknown_name
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.game import context_of, model_from_context, model_queries
 from aprl.stackelberg.losses import LOSSES, Prediction
@@ -41,8 +41,7 @@ class MalConfig:
 
     def __post_init__(self) -> None:
         for name in ("reward_weight", "noise"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
+            require_within(name, getattr(self, name), 0, 1)
         if self.loss not in LOSSES:
             raise unknown_name("loss", str(self.loss), LOSSES)
         if self.judged not in JUDGED:

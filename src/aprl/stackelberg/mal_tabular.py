@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprl.configs.checks import require_at_least
+from aprl.configs.checks import require_at_least, require_within
 from aprl.errors import ConfigError, unknown_name
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.exploration import (
@@ -57,8 +57,7 @@ class TabularMalConfig:
         require_at_least("initial_models", self.initial_models, 0)
         require_at_least("batch", self.batch, 1)
         for name in ("noise", "targeted"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
+            require_within(name, getattr(self, name), 0, 1)
         if self.noise + self.targeted > 1:
             raise ConfigError(
                 f"noise and targeted must add up to at most 1, got {self.noise + self.targeted}"

@@ -80,9 +80,9 @@ METHODS: dict[str, MethodSpec] = {
         Pal,
         {
             "episodes": 5,
-            "epochs": 5,
+            "epochs": 2,
             "policy_steps": 4096,
-            "ppo": {"n_steps": 128, "batch_size": 256, "learning_rate": 3e-3},
+            "ppo": {"n_steps": 128, "batch_size": 256, "n_epochs": 5, "learning_rate": 6e-3},
         },
         "value bound in the model's error",
     ),
@@ -90,9 +90,11 @@ METHODS: dict[str, MethodSpec] = {
     "answer_search": MethodSpec(AnswerSearch),
     "sampled_answers": MethodSpec(SampledAnswers),
     "q_learning": MethodSpec(DynaQ, {}, "asymptotic"),
-    "q_learning_tuned": MethodSpec(DynaQ, {"epsilon": 0.2, "alpha": 0.2}, "asymptotic"),
+    "q_learning_tuned": MethodSpec(DynaQ, {"epsilon": 0.3, "initial_value": 10.0}, "asymptotic"),
     "dyna_q": MethodSpec(DynaQ, {"planning_steps": 5}, "asymptotic"),
-    "dyna_q_tuned": MethodSpec(DynaQ, {"planning_steps": 10, "alpha": 0.5}, "asymptotic"),
+    "dyna_q_tuned": MethodSpec(
+        DynaQ, {"planning_steps": 10, "alpha": 0.2, "initial_value": 10.0}, "asymptotic"
+    ),
     "dyna_q_plus": MethodSpec(DynaQ, {"planning_steps": 5, "kappa": 0.001}),
     "dyna_q_plus_tuned": MethodSpec(DynaQ, {"planning_steps": 10, "alpha": 0.5, "kappa": 0.01}),
     "ppo": MethodSpec(ModelFreePPO),
@@ -101,7 +103,7 @@ METHODS: dict[str, MethodSpec] = {
     ),
     "ucbvi": MethodSpec(UCBVI, {}, "regret and PAC, proven"),
     "ucbvi_tuned": MethodSpec(
-        UCBVI, {"bonus_scale": 0.002, "deployed": "mean"}, "none at this scale"
+        UCBVI, {"bonus_scale": 0.001, "deployed": "mean"}, "none at this scale"
     ),
     "psrl": MethodSpec(PSRL, {}, "Bayesian regret, proven"),
     "psrl_tuned": MethodSpec(PSRL, {"prior": 0.2, "deployed": "mean"}, "Bayesian regret"),
@@ -144,7 +146,7 @@ def make_method(
     if isinstance(values.get("stop"), Mapping):
         check_entries(StoppingRule, dict(values["stop"]))
         values["stop"] = with_types(StoppingRule(**values["stop"]))
-    config = config_class(**values)
+    config = with_types(config_class(**values))
     if make_oracle is None:
         return spec.kind(config)
     if spec.kind not in _USES_ORACLE:

@@ -1,7 +1,6 @@
 """PAL as published: the policy leads, is asked first, and plays in the model that fits it."""
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +11,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
-from aprl.configs.checks import require_at_least
-from aprl.errors import ConfigError
+from aprl.configs.checks import require_at_least, require_within
 from aprl.stackelberg.envs import BudgetSpent, CountedEnv, FiniteMDPEnv
 from aprl.stackelberg.game import PolicyLeader, StackelbergGame, context_of, policy_queries
 from aprl.stackelberg.mal_tabular import Report
@@ -39,7 +37,8 @@ class PalConfig:
     iterations: int = 100  # of sampling and fitting the world model; fewer if the budget ends
     episodes: int = 250  # real ones per iteration, each by a fresh random policy
     epochs: int = 1  # passes over an iteration's samples
-    hidden: Sequence[int] = (64, 64)  # units per layer of the world model
+    # Units per layer of the world model.
+    hidden: list[int] = field(default_factory=lambda: [64, 64])
     learning_rate: float = 1e-3  # of the world model
     batch_size: int = 16  # of the world model
     policy_steps: int = 100_000  # of PPO in the model, query steps included; no real samples
@@ -49,8 +48,7 @@ class PalConfig:
     def __post_init__(self) -> None:
         for name in ("iterations", "episodes", "epochs", "batch_size", "policy_steps", "num_envs"):
             require_at_least(name, getattr(self, name), 1)
-        if not 0 < self.learning_rate < 1:
-            raise ConfigError(f"learning_rate must be in (0, 1), got {self.learning_rate!r}")
+        require_within("learning_rate", self.learning_rate, 0, 1, open_low=True, open_high=True)
 
 
 class WorldModel:

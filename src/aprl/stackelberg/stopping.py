@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprl.errors import ConfigError
+from aprl.configs.checks import require_at_least, require_within
 from aprl.stackelberg.mdp import FiniteMDP
 from aprl.stackelberg.model import TransitionCounts
 from aprl.stackelberg.planning import Plan, backward_induction
@@ -48,13 +48,10 @@ class StoppingRule:
     patience: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.eps <= 1:
-            raise ConfigError(f"eps must be in [0, 1], got {self.eps!r}")
-        if not 0 <= self.reach < 1:
-            raise ConfigError(f"reach must be in [0, 1), got {self.reach!r}")
-        for name, least in (("min_visits", 0), ("patience", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)!r}")
+        require_within("eps", self.eps, 0, 1)
+        require_within("reach", self.reach, 0, 1, open_high=True)
+        require_at_least("min_visits", self.min_visits, 0)
+        require_at_least("patience", self.patience, 1)
 
     def at_rest(self, old: FiniteMDP | None, new: FiniteMDP, counts: TransitionCounts) -> bool:
         """Whether no row that rests on samples moved by more than `eps`; False without `old`."""

@@ -1,11 +1,11 @@
 """Q-learning (Watkins, 1989), Dyna-Q and Dyna-Q+ (Sutton, 1990)."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from aprl.configs.checks import require_at_least
-from aprl.errors import ConfigError
+from aprl.configs.checks import require_at_least, require_within
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.mal_tabular import Report
 
@@ -28,10 +28,8 @@ class DynaQConfig:
     def __post_init__(self) -> None:
         require_at_least("planning_steps", self.planning_steps, 0)
         for name in ("epsilon", "alpha", "gamma"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
-        if self.kappa < 0:
-            raise ConfigError(f"kappa must be at least 0, got {self.kappa!r}")
+            require_within(name, getattr(self, name), 0, 1)
+        require_within("kappa", self.kappa, 0, math.inf)
 
 
 class DynaQ:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aprl.errors import ConfigError, unknown_name
+from aprl.configs.checks import require_within
+from aprl.errors import unknown_name
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.mal_tabular import Report
 from aprl.stackelberg.model import TransitionCounts, uniform_rows
@@ -30,12 +31,9 @@ class RegretConfig:
     def __post_init__(self) -> None:
         if self.deployed not in DEPLOYED:
             raise unknown_name("deployed policy", str(self.deployed), DEPLOYED)
-        if not 0 < self.delta < 1:
-            raise ConfigError(f"delta must be in (0, 1), got {self.delta!r}")
-        if self.bonus_scale < 0:
-            raise ConfigError(f"bonus_scale must be at least 0, got {self.bonus_scale!r}")
-        if self.prior <= 0:
-            raise ConfigError(f"prior must be above 0, got {self.prior!r}")
+        require_within("delta", self.delta, 0, 1, open_low=True, open_high=True)
+        require_within("bonus_scale", self.bonus_scale, 0, math.inf)
+        require_within("prior", self.prior, 0, math.inf, open_low=True)
 
 
 class _EpisodicLearner:
