@@ -88,7 +88,7 @@ def stopping() -> None:
                     )
                     for seed in SEEDS
                 ]
-                stopped = [run for run in runs if run.result is not None]
+                stopped = [run for run in runs if run.result.stopped]
                 wrong = sum(not run.near_optimal[-1] for run in stopped)
                 used = quantile(np.array([float(run.used) for run in runs]), 0.5)
                 print(

@@ -16,11 +16,11 @@ from aprl.configs.checks import require_within
 from aprl.errors import ConfigError
 from aprl.stackelberg.envs import CountedEnv
 from aprl.stackelberg.mal import LOGIT_BOUND, softmax
-from aprl.stackelberg.mal_tabular import Report
 from aprl.stackelberg.mdp import Task
 from aprl.stackelberg.model import TransitionCounts, random_rows, uniform_rows
 from aprl.stackelberg.oracle import ExactOracle, Oracle
 from aprl.stackelberg.random_leaders import context_observations, context_space
+from aprl.stackelberg.runner import Report
 from aprl.stackelberg.sb3 import ENDLESS, AfterUpdate, isolated_random_state, make_ppo, modes
 
 UNSEEN_ANSWERS = ("uniform", "redraw")

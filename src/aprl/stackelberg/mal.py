@@ -1,5 +1,6 @@
 """MAL as published: the model leads, is asked first, and learns with PPO what to answer."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +11,12 @@ from gymnasium import spaces
 
 from aprl.configs.checks import require_at_least, require_within
 from aprl.errors import unknown_name
-from aprl.stackelberg.envs import CountedEnv
+from aprl.stackelberg.envs import BudgetSpent, CountedEnv
 from aprl.stackelberg.game import context_of, model_from_context, model_queries
 from aprl.stackelberg.losses import LOSSES, Prediction
-from aprl.stackelberg.mal_tabular import Report
 from aprl.stackelberg.mdp import FiniteMDP, Task
 from aprl.stackelberg.oracle import ExactOracle, Oracle
+from aprl.stackelberg.runner import Report
 from aprl.stackelberg.sb3 import AfterUpdate, isolated_random_state, make_ppo, modes
 
 LOGIT_BOUND = 10.0  # SB3 wants bounded actions; beyond this a softmax is saturated
@@ -188,6 +189,7 @@ class Mal:
             leader_env = ModelLeaderEnv(env, oracle, config, env_seed)
             learner = make_ppo(leader_env, learner_seed, config.ppo)
             update = AfterUpdate(lambda: report(oracle.best_response(committed())))
-            learner.learn(config.leader_steps, update)
+            with contextlib.suppress(BudgetSpent):
+                learner.learn(config.leader_steps, update)
             model = committed()
         return MalResult(model, oracle.best_response(model), env.samples)

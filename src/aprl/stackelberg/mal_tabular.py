@@ -7,7 +7,7 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least, require_within
 from aprl.errors import ConfigError, unknown_name
-from aprl.stackelberg.envs import CountedEnv
+from aprl.stackelberg.envs import BudgetSpent, CountedEnv
 from aprl.stackelberg.exploration import (
     CountBonus,
     FixedRows,
@@ -21,9 +21,8 @@ from aprl.stackelberg.mdp import FiniteMDP, Task
 from aprl.stackelberg.model import TransitionCounts, random_model
 from aprl.stackelberg.oracle import ExactOracle, Oracle
 from aprl.stackelberg.planning import backward_induction
+from aprl.stackelberg.runner import Report
 from aprl.stackelberg.stopping import StoppingRule
-
-Report = Callable[[np.ndarray], None]
 
 UNSEEN_RULES: dict[str, Callable[[], UnseenRule]] = {
     "fixed": FixedRows,
@@ -106,20 +105,20 @@ class TabularMal:
     def learn(
         self, env: CountedEnv, seed: np.random.SeedSequence, report: Report
     ) -> TabularMalResult:
-        """Sample until the stopping rule is content.
+        """Sample until the stopping rule is content, or the budget is spent.
 
         Args:
             env: the true world.
             seed: of everything that is drawn here.
             report: told the deployed policy whenever it was computed anew.
-
-        Raises:
-            BudgetSpent: there are no samples left.
         """
         oracle = self._make_oracle(env.task)
         run = _Run(self.config, oracle, env, np.random.default_rng(seed), report)
-        while not run.finished:
-            run.iteration()
+        try:
+            while not run.finished:
+                run.iteration()
+        except BudgetSpent:
+            run.respond()
         return TabularMalResult(run.model, run.response, run.counts, run.finished)
 
 
@@ -147,7 +146,7 @@ class _Run:
         """The leader commits to its model, the follower responds."""
         self.model = self.rule.leader_model(self.counts, self.rng)
         self.response = self.oracle.best_response(self.model)
-        self.report(self.response)
+        self.report(self.response.copy())
 
     def iteration(self) -> None:
         """Roll out a batch of episodes, respond anew, and see whether it is enough."""

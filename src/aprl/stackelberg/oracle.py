@@ -10,7 +10,7 @@ from aprl.configs.checks import require_at_least
 from aprl.errors import PolicyError
 from aprl.files import PathLike
 from aprl.policies.network import MlpPolicy
-from aprl.policies.store import load_saved, read_header, save_policy
+from aprl.policies.store import load_saved, save_policy
 from aprl.stackelberg.game import ModelLeader, StackelbergGame, model_from_context, model_queries
 from aprl.stackelberg.mdp import FiniteMDP, Task
 from aprl.stackelberg.planning import Plan, best_response
@@ -126,7 +126,6 @@ class LearnedOracle:
         Raises:
             PolicyError: missing, damaged, or made for another task.
         """
-        read_header(directory)
         policy = load_saved(directory)
         if not isinstance(policy, MlpPolicy):
             raise PolicyError(f"{directory} holds no MLP policy")

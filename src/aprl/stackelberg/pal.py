@@ -14,9 +14,9 @@ from torch import nn
 from aprl.configs.checks import require_at_least, require_within
 from aprl.stackelberg.envs import BudgetSpent, CountedEnv, FiniteMDPEnv
 from aprl.stackelberg.game import PolicyLeader, StackelbergGame, context_of, policy_queries
-from aprl.stackelberg.mal_tabular import Report
 from aprl.stackelberg.mdp import FiniteMDP, Task
 from aprl.stackelberg.model import with_final_states
+from aprl.stackelberg.runner import Report
 from aprl.stackelberg.sb3 import (
     AfterUpdate,
     int_seed,

@@ -11,11 +11,12 @@ import numpy as np
 
 from aprl.errors import ConfigError
 from aprl.stackelberg.envs import BudgetSpent, CountedEnv, FiniteMDPEnv
-from aprl.stackelberg.mal_tabular import Report
 from aprl.stackelberg.mdp import FiniteMDP
 from aprl.stackelberg.planning import max_return, policy_return
 
 SOLVED_WITHIN = 0.01  # of the optimum
+
+Report = Callable[[np.ndarray], None]
 
 
 class Method(Protocol):
@@ -44,7 +45,7 @@ class Run:
         used: real samples taken in all.
         budget: real samples allowed.
         wall_time_s: of learning and exact evaluation.
-        result: what `Method.learn` returned; None if it was ended by its budget.
+        result: what `Method.learn` returned; None if `BudgetSpent` ended it.
     """
 
     samples: np.ndarray

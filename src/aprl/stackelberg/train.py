@@ -96,7 +96,7 @@ def _write_run(run_dir: Path, run: Run) -> None:
         "solved_at": int(solved) if np.isfinite(solved) else None,
         "samples_used": run.used,
         "budget": run.budget,
-        "ended_by": "method" if run.result is not None else "budget",
+        "ended_by": "budget" if run.used == run.budget else "method",
         "policy": run.policy.tolist(),
     }
     model = getattr(run.result, "model", None)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from aprl.stackelberg.envs import CountedEnv
-from aprl.stackelberg.mal_tabular import Report
+from aprl.stackelberg.runner import Report
 from aprl.stackelberg.sb3 import (
     ENDLESS,
     AfterUpdate,

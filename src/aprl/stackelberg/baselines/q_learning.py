@@ -7,7 +7,7 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least, require_within
 from aprl.stackelberg.envs import CountedEnv
-from aprl.stackelberg.mal_tabular import Report
+from aprl.stackelberg.runner import Report
 
 
 @dataclass(frozen=True)

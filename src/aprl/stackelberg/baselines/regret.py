@@ -8,9 +8,9 @@ import numpy as np
 from aprl.configs.checks import require_within
 from aprl.errors import unknown_name
 from aprl.stackelberg.envs import CountedEnv
-from aprl.stackelberg.mal_tabular import Report
 from aprl.stackelberg.model import TransitionCounts, uniform_rows
 from aprl.stackelberg.planning import backward_induction, best_response
+from aprl.stackelberg.runner import Report
 
 DEPLOYED = ("played", "mean")
 
