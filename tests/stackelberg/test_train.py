@@ -18,7 +18,7 @@ def test_run_directory(tmp_path):
     result = json.loads((trained.run_dir / "result.json").read_text())
     assert result["samples_used"] == 400 and result["ended_by"] == "budget"
     assert result["final_return"] == pytest.approx(36.45) == result["optimum"]
-    assert result["solved_at"] == trained.run.solved_at
+    assert result["solved_at"] == trained.run.solved_at and len(result["model"]) == 6
     curve = pd.read_csv(trained.run_dir / "curve.csv")
     assert curve["return"].tolist() == trained.run.returns.tolist()
     status = json.loads((trained.run_dir / "status.json").read_text())
