@@ -55,7 +55,7 @@ def with_types(config: _Config) -> _Config:
         if any(_passes(value, kind) for kind in kinds):
             continue
         if str not in kinds or not _passes(value, float):
-            expected = " or ".join(_TYPES[kind][0] for kind in kinds)
+            expected = " or ".join(_described(kind) for kind in kinds)
             raise ConfigError(f"{name} must be {expected}, got {value!r}")
         texts[name] = str(value)
     return replace(config, **texts)  # type: ignore[type-var]
@@ -65,8 +65,13 @@ def _is_union(hint: Any) -> bool:
     return isinstance(hint, UnionType)
 
 
+def _described(kind: type) -> str:
+    return _TYPES[kind][0] if kind in _TYPES else f"a {kind.__name__}"
+
+
 def _passes(value: Any, kind: type) -> bool:
-    return isinstance(value, _TYPES[kind][1]) and (kind is bool or not isinstance(value, bool))
+    accepted = _TYPES[kind][1] if kind in _TYPES else (kind,)
+    return isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
 
 
 def require_at_least(name: str, value: Any, least: int) -> None:
@@ -77,3 +82,38 @@ def require_at_least(name: str, value: Any, least: int) -> None:
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def require_within(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> None:
+    """Check for a number in an interval.
+
+    Args:
+        name: of the entry.
+        value: its value.
+        low: lower end, which belongs to the interval unless `open_low`.
+        high: upper end, which belongs to it unless `open_high`; may be infinite.
+        open_low: the lower end does not belong to it.
+        open_high: the upper end does not belong to it.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    above = number and (value > low if open_low else value >= low)
+    below = number and (value < high if open_high else value <= high)
+    if above and below:
+        return
+    if high == float("inf"):
+        raise ConfigError(
+            f"{name} must be {'above' if open_low else 'at least'} {low}, got {value!r}"
+        )
+    interval = f"{'(' if open_low else '['}{low}, {high}{')' if open_high else ']'}"
+    raise ConfigError(f"{name} must be in {interval}, got {value!r}")
