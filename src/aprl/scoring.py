@@ -11,7 +11,7 @@ from aprl.envs.base import Infos, Observations
 from aprl.errors import ConfigError
 from aprl.policies.base import Policy
 from aprl.stats import WinRate
-from aprl.training.embedding import GameOutcomeMonitor, PolicyPlayer
+from aprl.training.embedding import GameOutcomes, PolicyPlayer
 
 # Observations, actions, rewards, dones and infos of one step, as `VecMultiEnv` lays them out, and
 # which environments play a game that counts.
@@ -91,7 +91,7 @@ def play_games(
     if len(policies) != venv.num_agents:
         raise ConfigError(f"{venv.num_agents} policies are needed, {len(policies)} given")
     players = [PolicyPlayer(policy, venv.num_envs, deterministic) for policy in policies]
-    monitor = GameOutcomeMonitor(venv)
+    outcomes = GameOutcomes(venv.num_agents)
     left = np.full(venv.num_envs, np.iinfo(np.int64).max)
     if episodes is not None:
         left[:] = episodes // venv.num_envs
@@ -109,12 +109,12 @@ def play_games(
             player.observe_ends(dones)
         for env in np.flatnonzero(dones & (left > 0)):
             left[env] -= 1
-            monitor.count(infos[env])
+            outcomes.count(infos[env])
         if on_progress is not None:
-            on_progress(monitor.games)
+            on_progress(outcomes.games)
     return Score(
-        wins=tuple(monitor.wins),
-        ties=monitor.ties,
-        unstable=monitor.unstable,
-        mean_length=monitor.lengths / monitor.games if monitor.games else 0.0,
+        wins=tuple(outcomes.wins),
+        ties=outcomes.ties,
+        unstable=outcomes.unstable,
+        mean_length=outcomes.lengths / outcomes.games if outcomes.games else 0.0,
     )

@@ -173,7 +173,7 @@ def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
             ),
         )
     else:
-        log_values = run.monitor.log_values
+        log_values = run.monitor.outcomes.log_values
 
         def log_values_then_signal():
             if run.learner.num_timesteps == 128:  # at the end of the second rollout
@@ -181,7 +181,7 @@ def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
                 monkeypatch.setattr(run_module, "save_state", full)
             return log_values()
 
-        monkeypatch.setattr(run.monitor, "log_values", log_values_then_signal)
+        monkeypatch.setattr(run.monitor.outcomes, "log_values", log_values_then_signal)
     kept = 128 if stage == "final policy" else 64
     with pytest.raises(RunError, match=rf"No space left on device.*at {kept} steps"):
         run.train()

@@ -391,10 +391,12 @@ class _RunCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         run = self._run
-        for name, value in run.monitor.log_values().items():
+        for name, value in run.monitor.outcomes.log_values().items():
             self.logger.record(name, value)
-        run.outcomes = WinRate(run.monitor.wins[run.config.agent_idx], run.monitor.games)
-        run.monitor.clear()
+        run.outcomes = WinRate(
+            run.monitor.outcomes.wins[run.config.agent_idx], run.monitor.outcomes.games
+        )
+        run.monitor.outcomes.clear()
         if run.shaping is not None:
             for name, value in run.shaping.log_values().items():
                 self.logger.record(name, value)
