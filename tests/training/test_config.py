@@ -204,9 +204,9 @@ def test_configs_do_not_share_their_dicts():
         ({"rl_args": {"noptepoch": 7}}, "noptepoch"),
         ({"rl_args": {"gamma": 1.5}}, "gamma"),
         # rewards
-        ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac must be in.*got 2"),
+        ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac must be a number in.*got 2"),
         ({"rew_shape_params": {"anneal_frac": "x"}}, "anneal_frac"),
-        ({"rew_shape_params": {"weight": {}}}, "rew_shape_params has no entry 'weight'"),
+        ({"rew_shape_params": {"weight": {}}}, "unknown entry of rew_shape_params 'weight'"),
         ({"rew_shape_params": {"weights": {"dense": {}}}}, "sparse"),
         ({"rew_shape_params": {"weights": 3}}, "weights"),
         ({"rew_shape_params": {"weights": {"dense": 3, "sparse": {}}}}, "dense"),

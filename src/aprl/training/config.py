@@ -11,6 +11,7 @@ from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, unknown_name
 from aprl.policies.loader import POLICY_TYPES
 from aprl.training.learner import ppo_arguments
+from aprl.training.schedules import EpisodeStatistics
 from aprl.training.shaping import annealer_from_params, check_weights
 
 ALGORITHMS = ("ppo",)
@@ -173,7 +174,7 @@ class TrainConfig:
         ppo_arguments(self.rl_args, self.batch_size, self.num_env)
         if self.rew_shape:
             check_weights(self.rew_shape_params["weights"])
-            annealer_from_params(self.rew_shape_params)
+            annealer_from_params(self.rew_shape_params, EpisodeStatistics(1))
         if self.normalize and self.normalize_observations and self.load_policy["path"] is not None:
             raise ConfigError(
                 "a loaded policy keeps its own observation normaliser while it is fine-tuned; "

@@ -12,6 +12,7 @@ from aprl.envs.base import Observations, Step, VecMultiEnv, VecMultiWrapper
 from aprl.errors import ConfigError
 from aprl.policies.base import Policy
 from aprl.policies.network import NetworkPolicy
+from aprl.policies.recurrent import LstmPolicy
 from aprl.policies.spaces import describe, fits
 
 
@@ -82,6 +83,27 @@ class PolicyPlayer:
         if not isinstance(self.policy, NetworkPolicy):
             raise ConfigError(f"a {type(self.policy).__name__} has no activations to look at")
         return self.policy.hidden(obs, self._state, self._episode_start)
+
+    def state_after(self, obs: np.ndarray) -> np.ndarray:
+        """The recurrent state `(num_envs, ...)` that seeing `obs` would lead to.
+
+        Raises:
+            ConfigError: the policy has no memory.
+        """
+        policy = self.policy
+        if self._state is None or not isinstance(policy, LstmPolicy):
+            raise ConfigError(f"a {type(policy).__name__} has no recurrent state to look at")
+        return policy.next_state(obs, self._state, self._episode_start)
+
+    def value(self, obs: np.ndarray) -> np.ndarray:
+        """The return that the policy's own value head expects, `(num_envs,)`.
+
+        Raises:
+            ConfigError: the policy is no network.
+        """
+        if not isinstance(self.policy, NetworkPolicy):
+            raise ConfigError(f"a {type(self.policy).__name__} does not estimate values")
+        return self.policy.value(obs, self._state, self._episode_start)
 
     def take_over(self, rows: np.ndarray, other: "PolicyPlayer", their_rows: np.ndarray) -> None:
         """Remember in environments `rows` what another player of the same policy remembers."""

@@ -40,7 +40,12 @@ from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
 from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
-from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
+from aprl.training.schedules import EpisodeStatistics
+from aprl.training.shaping import (
+    RewardShapingVecWrapper,
+    annealer_from_params,
+    statistics_window,
+)
 
 
 def new_run_dir(root_dir: str, exp_name: str) -> Path:
@@ -152,11 +157,13 @@ class TrainingRun:
         self.game = venv
         self.shaping: RewardShapingVecWrapper | None = None
         if config.rew_shape:
+            episodes = EpisodeStatistics(statistics_window(config.rew_shape_params))
             self.shaping = RewardShapingVecWrapper(
                 flat,
                 config.rew_shape_params["weights"],
-                annealer_from_params(config.rew_shape_params),
+                annealer_from_params(config.rew_shape_params, episodes),
                 self.progress,
+                episodes,
             )
         arguments = ppo_arguments(config.rl_args, config.batch_size, config.num_env)
         inner = self.shaping or flat
