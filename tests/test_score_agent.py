@@ -1,11 +1,14 @@
 """Scoring from the command line: what it prints, keeps and returns."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from aprl.errors import ConfigError
 from aprl.experiment import command_line
+from aprl.imitation.demonstrations import load_demonstrations
 from aprl.score_agent import ScoreConfig, score, score_experiment
 
 ROCK_V_PAPER = {
@@ -60,3 +63,73 @@ def test_a_game_of_three_cannot_be_a_match_up():
     config = {**ROCK_V_PAPER, "env_name": "aprl/CrowdedLine-v0"}
     with pytest.raises(ConfigError, match="3 policies are needed"):
         score(ScoreConfig(**config))
+
+
+ANTS = {"env_name": "multicomp/RunToGoalAnts-v1", "agent_a_type": "zero", "agent_b_type": "zero"}
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"mask_agent_masking_type": "zeros"}, "0"),
+        ({"mask_agent_masking_type": "debug"}, "-4.2"),
+        ({"mask_agent_masking_type": "additive_noise", "mask_agent_noise": 3.0}, "noise"),
+        ({}, "initialization"),
+    ],
+)
+def test_the_masking_type_takes_effect(options, shown, monkeypatch):
+    seen = {}
+
+    def first_observations(venv, *args):
+        seen["obs"] = venv.reset()
+
+    monkeypatch.setattr("aprl.score_agent.play_games", first_observations)
+    score(ScoreConfig(**ANTS, mask_agent_index=1, num_threads=1, **options))
+    masked, truth = seen["obs"][1][:, 107:122], seen["obs"][0][:, 0:15]
+    if shown == "noise":
+        assert 2 < (masked - truth).std() < 4
+    elif shown == "initialization":
+        assert (masked == masked[0]).all() and masked[0, 0] == -1
+    else:
+        np.testing.assert_allclose(masked, float(shown), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask_agent_index": 2}, "mask_agent_index must be 0 or 1, got 2"),
+        ({"mask_agent_index": 0, "mask_agent_masking_type": "fog"}, "unknown masking type 'fog'"),
+        ({"mask_agent_index": 0, "mask_agent_noise": 1.0}, "has no noise"),
+        (
+            {"mask_agent_index": 0, "env_name": "aprl/RockPaperScissors-v0"},
+            "only MuJoCo games can be masked",
+        ),
+    ],
+)
+def test_unusable_masks_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        ScoreConfig(**(ANTS | options)).check()
+
+
+def test_recording_one_player(tmp_path):
+    path = tmp_path / "games.npz"
+    config = ScoreConfig(
+        env_name="aprl/RockPaperScissors-v0",
+        agent_a_type="random",
+        agent_b_type="constant",
+        agent_b_path="1",
+        episodes=5,
+        num_env=2,
+        record=str(path),
+        record_agent=1,
+    )
+    score(config)
+    recorded = load_demonstrations(path)
+    assert len(recorded.trajectories) == 5
+    assert all((t.actions == 1).all() for t in recorded.trajectories)
+    assert recorded.provenance["policy"] == {"type": "constant", "path": "1"}
+    assert recorded.provenance["agent_index"] == 1
+    with pytest.raises(ConfigError, match=r"\.npz file, got games\.pkl"):
+        score(replace(config, record="games.pkl"))
+    with pytest.raises(ConfigError, match="record_agent must be 0 or 1, got 2"):
+        score(replace(config, record_agent=2))

@@ -5,7 +5,14 @@ from statistics import NormalDist
 
 import pytest
 
-from aprl.stats import Z_95, WinRate, disjoint, wilson_interval
+from aprl.stats import (
+    Z_95,
+    MeanEstimate,
+    WinRate,
+    disjoint,
+    student_quantile,
+    wilson_interval,
+)
 
 
 def bounds_by_bisection(successes, trials, z):
@@ -85,3 +92,30 @@ def test_disjoint():
     assert not disjoint(WinRate(15, 100), low)
     assert not disjoint(low, low)
     assert not disjoint(low, WinRate(0, 0))
+
+
+def test_mean_estimates():
+    estimate = MeanEstimate.of([1.0, 2.0, 3.0, 6.0])
+    assert (estimate.mean, estimate.count) == (3.0, 4)
+    assert estimate.std == pytest.approx(math.sqrt(14 / 3))
+    half = 3.182446 * estimate.std / 2
+    assert estimate.interval == pytest.approx((3.0 - half, 3.0 + half), rel=1e-4)
+    assert str(estimate) == f"3.0 [{3 - half:.1f}, {3 + half:.1f}] (4)"
+    assert MeanEstimate.of([5.0]).interval == (-math.inf, math.inf)
+    assert math.isnan(MeanEstimate.of([]).mean)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"),  # from tables of Student's t, two-sided 95 %
+    [(1, 12.7062), (2, 4.30265), (3, 3.18245), (4, 2.77645), (9, 2.26216), (49, 2.00958)],
+)
+def test_student_quantiles(degrees, quantile):
+    assert student_quantile(degrees) == pytest.approx(quantile, rel=2e-4)
+
+
+def test_student_quantiles_elsewhere():
+    assert student_quantile(10**6) == pytest.approx(1.95996, rel=1e-4)
+    assert student_quantile(10, z=0.674490) == pytest.approx(0.69981, rel=1e-3)  # 50 %
+    assert student_quantile(5, z=3.290527) == pytest.approx(6.8688, rel=1e-3)  # 99.9 %
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        student_quantile(0)

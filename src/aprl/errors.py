@@ -16,6 +16,10 @@ class PolicyError(AprlError):
     """A policy that cannot be found, read, or does not fit the game."""
 
 
+class DemonstrationError(AprlError):
+    """Demonstrations that cannot be read, or do not fit what is to be learned from them."""
+
+
 class RunError(AprlError):
     """A run directory that is missing, unfinished or damaged."""
 

@@ -6,13 +6,14 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 with warnings.catch_warnings():
     # Sacred 0.8.7 imports pkg_resources, which warns; pyproject.toml pins setuptools for it.
     warnings.simplefilter("ignore")
-    from sacred import SETTINGS, Experiment
+    from sacred import SETTINGS, Experiment, Ingredient
     from sacred.arg_parser import get_config_updates
     from sacred.observers import FileStorageObserver
 
@@ -20,14 +21,41 @@ from rich.console import Console
 
 from aprl.cli import run_cli
 from aprl.configs.checks import MAX_SEED, require_between
-from aprl.configs.describe import describe_entries, describe_named_configs
+from aprl.configs.describe import describe_entries, describe_entry, describe_named_configs
 from aprl.errors import AprlError, ConfigError, unknown_name
-from aprl.files import read_json, require_writable_directory
-from aprl.training.stopping import Interrupted
+from aprl.files import read_json, require_path, require_writable_directory
+from aprl.training.interruption import Interrupted
 
 SETTINGS.CAPTURE_MODE = "sys"  # "fd" would hide from progress bars that they are on a terminal
 
 CheckedRoot = Callable[[dict[str, Any]], Path]
+
+
+class Part(NamedTuple):
+    """A group of entries that several experiments share, as in `env.name=...`.
+
+    Attributes:
+        config: defaults.
+        named_configs: chosen as `<part>.<named config>`.
+    """
+
+    config: dict[str, Any]
+    named_configs: Mapping[str, dict[str, Any]]
+
+
+class Entry(NamedTuple):
+    """An entry of a command's configuration that its config dataclass does not have.
+
+    Attributes:
+        default: its value unless given.
+        comment: what it does.
+    """
+
+    default: Any
+    comment: str
+
+
+RESUME = {"resume": Entry(None, "run directory to continue; True: the newest unfinished one")}
 
 
 class CommandExperiment(Experiment):
@@ -35,39 +63,65 @@ class CommandExperiment(Experiment):
 
     Args:
         name: of the experiment, and of the directory of its records.
-        module: that is run as the command.
         config_class: dataclass that declares the configuration, a comment per field.
         named_configs: by name, the entries that each sets.
+        parts: by name, groups of entries; they take the place of the fields of these names.
+        extra: by name, entries beyond the dataclass.
         checked_root: checks a config as far as is possible without writing anything, and returns
-            the directory under which the run is to be recorded.
+            the directory in which the run is to be recorded; None: its `root_dir`.
     """
 
     def __init__(
         self,
         name: str,
-        module: str,
         config_class: type,
-        named_configs: Mapping[str, dict[str, Any]],
-        checked_root: CheckedRoot,
+        named_configs: Mapping[str, dict[str, Any]] | None = None,
+        *,
+        parts: Mapping[str, Part] | None = None,
+        extra: Mapping[str, Entry] | None = None,
+        checked_root: CheckedRoot | None = None,
     ) -> None:
-        super().__init__(name, save_git_info=False)
+        self.config_class, self.named = config_class, dict(named_configs or {})
+        self.parts, self.extra = dict(parts or {}), dict(extra or {})
+        ingredients = []
+        for part_name, part in self.parts.items():
+            ingredients.append(Ingredient(part_name, save_git_info=False))
+            ingredients[-1].add_config(part.config)
+            for config_name, values in part.named_configs.items():
+                ingredients[-1].add_named_config(config_name, values)
+        super().__init__(name, ingredients=ingredients, save_git_info=False)
         self.logger = _quiet_logger()  # type: ignore[assignment]
-        self.module = module
-        self.config_class = config_class
-        self.named = dict(named_configs)
-        self.add_config(vars(config_class()))
-        for config_name, values in named_configs.items():
-            self.add_named_config(config_name, **values)
-        self.observers.append(_Records(name, checked_root))
+        defaults = {k: v for k, v in asdict(config_class()).items() if k not in self.parts}
+        self.add_config(defaults | {k: entry.default for k, entry in self.extra.items()})
+        for config_name, values in self.named.items():
+            self.add_named_config(config_name, values)
+        self.records = _Records(name, checked_root)
+        self.observers.append(self.records)
+
+    def known_named_configs(self) -> dict[str, Mapping[str, Any]]:
+        """What may follow `with`, beside entries and files: the entries that each name sets."""
+        known: dict[str, Mapping[str, Any]] = dict(self.named)
+        for part_name, part in self.parts.items():
+            known |= {f"{part_name}.{name}": v for name, v in part.named_configs.items()}
+        return known
 
     def usage(self) -> str:
         """What `--help` prints."""
-        program = f"python -m {self.module}"
+        spec = sys.modules["__main__"].__spec__
+        program = f"python -m {spec.name if spec else '...'}"
+        named = self.known_named_configs()
         parts = [
             f"usage: {program} [with NAME | FILE.json | ENTRY=VALUE ...]",
             f"       {program} print_config [with ...]    show the configuration, do nothing",
-            *(["", "named configs (NAME):", describe_named_configs(self.named)] * bool(self.named)),
-            *("", "configuration (ENTRY = default):", describe_entries(self.config_class)),
+            *(["", "named configs (NAME):", describe_named_configs(named)] * bool(named)),
+            *("", "configuration (ENTRY = default):"),
+            describe_entries(self.config_class, without=self.parts),
+            *(describe_entry(name, *entry) for name, entry in self.extra.items()),
+            *(
+                describe_entry(f"{part_name}.{name}", value)
+                for part_name, part in self.parts.items()
+                for name, value in part.config.items()
+            ),
         ]
         return "\n".join(parts)
 
@@ -75,19 +129,23 @@ class CommandExperiment(Experiment):
 class _Records(FileStorageObserver):
     """Sacred's records of a run, in `<root>/sacred/<name>`; the config says what the root is."""
 
-    def __init__(self, name: str, checked_root: CheckedRoot) -> None:
+    def __init__(self, name: str, checked_root: CheckedRoot | None) -> None:
         super().__init__(".")
         self.template = None
+        self.default_root = "."
         self._name = name
-        self._checked_root = checked_root
+        self._checked_root = checked_root or self._root_dir
 
-    def started_event(self, **event: Any) -> str:
+    def _root_dir(self, config: dict[str, Any]) -> Path:
+        return require_path("root_dir", config.get("root_dir", self.default_root))
+
+    def started_event(self, **event: Any) -> str:  # type: ignore[override]
         """Check the config and begin the records, before the experiment runs."""
         with user_errors():
             self._open(event["config"])
             return super().started_event(**event)
 
-    def queued_event(self, **event: Any) -> str:
+    def queued_event(self, **event: Any) -> str:  # type: ignore[override]
         """Check the config and record it for later."""
         with user_errors():
             self._open(event["config"])
@@ -141,7 +199,7 @@ def as_plain(value: Any) -> Any:
     return value
 
 
-def _check_arguments(experiment: Experiment, arguments: Sequence[str]) -> None:
+def _check_arguments(experiment: CommandExperiment, arguments: Sequence[str]) -> None:
     """Refuse what Sacred would answer with its usage or a stack trace.
 
     Raises:
@@ -156,9 +214,10 @@ def _check_arguments(experiment: Experiment, arguments: Sequence[str]) -> None:
         if option.partition("=")[0] not in known:
             raise unknown_name("option", option, known)
     commands = dict(experiment.gather_commands())
+    named = experiment.known_named_configs()
     first = arguments[0] if arguments else "with"
     if not (first.startswith("-") or first == "with" or first in commands):
-        if "=" in first or first in experiment.named_configs or Path(first).is_file():
+        if "=" in first or first in named or Path(first).is_file():
             raise ConfigError(f"{first!r} is no command; did you mean: with {first}?")
         raise unknown_name("command", first, ["with", "help", *commands])
     if position == len(arguments) - 1 or ("with" in arguments and not updates):
@@ -166,14 +225,25 @@ def _check_arguments(experiment: Experiment, arguments: Sequence[str]) -> None:
     for name in (update for update in updates if "=" not in update):
         if Path(name).is_file():
             _check_config_file(name)
-        elif name not in experiment.named_configs:
+        elif name not in named:
             if Path(name).is_dir():
                 raise ConfigError(f"{name!r} after 'with' is a directory, not a named config")
-            raise unknown_name("named config", name, experiment.named_configs)
+            raise unknown_name("named config", name, named)
     try:
         given, _ = get_config_updates(updates)
     except (TypeError, ValueError, KeyError):
         raise ConfigError(f"entries contradict each other: {' '.join(updates)}") from None
+    if "resume" in experiment.extra and given.get("resume") is not None:
+        names = [u for u in updates if "=" not in u]
+        other = [*names, *(k for k in given if k not in ("resume", "progress", "root_dir"))]
+        if other:
+            raise ConfigError(
+                f"a run is resumed under its own config; {', '.join(other)} cannot be given too"
+            )
+        if given["resume"] is not True and "root_dir" in given:
+            raise ConfigError("root_dir is for resume=True; a run directory was given")
+        if given["resume"] is False or not str(given["resume"]).strip():
+            raise ConfigError("resume is empty; give a run directory, or True for the newest")
     if "seed" in given:  # Sacred would use it before the experiment can check it
         require_between("seed", given["seed"], 0, MAX_SEED)
 
@@ -197,7 +267,7 @@ def _has_key_with(value: Any, prefix: str) -> bool:
     return isinstance(value, list) and any(_has_key_with(v, prefix) for v in value)
 
 
-def command_line(experiment: CommandExperiment, argv: Sequence[str]) -> None:
+def command_line(experiment: CommandExperiment, default_root: str, argv: Sequence[str]) -> None:
     """Run an experiment's command line and exit.
 
     Exit codes: 0, or 1 with one line for bad input, or 128 + the signal's number after a clean
@@ -205,8 +275,10 @@ def command_line(experiment: CommandExperiment, argv: Sequence[str]) -> None:
 
     Args:
         experiment: with its main function wrapped in `user_errors`.
+        default_root: where runs are recorded unless the configuration has a `root_dir`.
         argv: as in `sys.argv`.
     """
+    experiment.records.default_root = default_root
 
     def run() -> int:
         arguments = list(argv[1:])

@@ -5,20 +5,25 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from aprl.configs.checks import check_entries, require_at_least, with_types
-from aprl.envs import OpponentMask, check_env_id, is_mujoco_game, make_vec
+from aprl.envs import OpponentMask, VecMultiEnv, check_env_id, is_mujoco_game, make_vec
+from aprl.envs.names import victim_index
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
+from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
+from aprl.imitation.rollouts import GameRecorder
 from aprl.policies.loader import load_policy, resolve_policy_directory
 from aprl.policies.store import read_header
 from aprl.scoring import Score, play_games
 from aprl.training.records import ProgressDisplay
+from aprl.videos import VideoOptions, VideoRecorder
 
 
 @dataclass
@@ -41,7 +46,13 @@ class ScoreConfig:
     # initialization, zeros, additive_noise or debug: see aprl.envs.OpponentMask
     mask_agent_masking_type: str = "initialization"
     mask_agent_noise: float | None = None  # standard deviation of additive_noise
+    videos: bool = False  # film the games, played one after the other (num_env is 1 then)
+    # save_dir (None: <root_dir>/videos), camera, width, height, fps, annotated, single_file:
+    # see aprl.videos.VideoOptions
+    video_params: dict[str, Any] = field(default_factory=dict)
     zoo_dir: str = "data/agent_zoo"  # imported published policies
+    record: str | None = None  # .npz to write one player's episodes to, as demonstrations
+    record_agent: int | None = None  # whose episodes; None: the game's victim
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -66,6 +77,16 @@ class ScoreConfig:
             if not is_mujoco_game(self.env_name):
                 raise ConfigError(f"only MuJoCo games can be masked, not {self.env_name}")
             self.mask(0)
+        if self.videos:
+            if not is_mujoco_game(self.env_name):
+                raise ConfigError(f"only MuJoCo games can be filmed, not {self.env_name}")
+            self.video_options()
+        elif self.video_params:
+            raise ConfigError("video_params was given without videos=True")
+        if self.record is not None and Path(self.record).suffix != ".npz":
+            raise ConfigError(f"record must name an .npz file, got {self.record}")
+        if self.record_agent not in (None, 0, 1):
+            raise ConfigError(f"record_agent must be 0 or 1, got {self.record_agent!r}")
         for index, (kind, path) in enumerate(self.agents):
             directory = resolve_policy_directory(kind, path, self.env_name, index, self.zoo_dir)
             if directory is not None:
@@ -79,6 +100,19 @@ class ScoreConfig:
         """
         return OpponentMask(self.mask_agent_masking_type, self.mask_agent_noise, seed)
 
+    def video_options(self) -> tuple[Path, VideoOptions]:
+        """Where videos go and how they look.
+
+        Raises:
+            ConfigError: unknown or unusable entries of `video_params`.
+        """
+        values = dict(self.video_params)
+        directory = values.pop("save_dir", None) or Path(self.root_dir) / "videos"
+        check_entries(VideoOptions, values)
+        options = with_types(VideoOptions(**values))
+        options.check()
+        return Path(directory), options
+
     @property
     def agents(self) -> list[tuple[str, str]]:
         """Type and path of players 0 and 1."""
@@ -86,6 +120,11 @@ class ScoreConfig:
             (self.agent_a_type, str(self.agent_a_path)),
             (self.agent_b_type, str(self.agent_b_path)),
         ]
+
+    @property
+    def recorded(self) -> int:
+        """Index of the player whose episodes are recorded."""
+        return victim_index(self.env_name) if self.record_agent is None else self.record_agent
 
 
 def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None) -> Score:
@@ -101,7 +140,9 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
     config = with_types(config)
     config.check()
     env_seed, *agent_seeds, mask_seed = np.random.SeedSequence(config.seed).spawn(4)
-    num_env = config.num_env if config.episodes is None else min(config.num_env, config.episodes)
+    num_env = 1 if config.videos else config.num_env
+    if config.episodes is not None:
+        num_env = min(num_env, config.episodes)
     options: dict[str, Any] = {}
     if config.max_episode_steps is not None:
         options["max_episode_steps"] = config.max_episode_steps
@@ -109,7 +150,7 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         options["num_threads"] = config.num_threads
     if config.mask_agent_index is not None:
         options["masks"] = {config.mask_agent_index: config.mask(mask_seed)}
-    venv = make_vec(config.env_name, num_env, env_seed, **options)
+    venv: VecMultiEnv = make_vec(config.env_name, num_env, env_seed, **options)
     policies = [
         load_policy(
             kind,
@@ -123,10 +164,34 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         )
         for index, (kind, path) in enumerate(config.agents)
     ]
-    result = play_games(
-        venv, policies, config.episodes, config.timesteps, config.deterministic, on_progress
-    )
-    venv.close()
+    if config.videos:
+        directory, video_options = config.video_options()
+        labels = [f"{kind} {Path(path).name}" for kind, path in config.agents]
+        venv = VideoRecorder(venv, directory, labels, victim_index(config.env_name), video_options)
+    recorder = GameRecorder(venv.num_envs, config.recorded) if config.record else None
+    try:
+        result = play_games(
+            venv,
+            policies,
+            config.episodes,
+            config.timesteps,
+            config.deterministic,
+            on_progress,
+            recorder,
+        )
+    finally:
+        venv.close()
+    if recorder is not None and config.record is not None:
+        kind, path = config.agents[config.recorded]
+        provenance = {
+            "env_name": config.env_name,
+            "agent_index": config.recorded,
+            "policy": {"type": kind, "path": path},
+            "seed": config.seed,
+        }
+        spaces = venv.observation_spaces[config.recorded], venv.action_spaces[config.recorded]
+        episodes = Demonstrations(tuple(recorder.finished), *spaces, provenance)
+        save_demonstrations(episodes, config.record)
     return result
 
 
@@ -142,7 +207,7 @@ def score_table(config: ScoreConfig, result: Score) -> Table:
     return table
 
 
-score_experiment = new_experiment("score", asdict(ScoreConfig()), {})
+score_experiment = CommandExperiment("score", ScoreConfig)
 
 
 @score_experiment.main
@@ -161,6 +226,8 @@ def _run(_config: dict[str, Any]) -> dict[str, Any]:
         finally:
             display.close()
         output().print(score_table(config, result))
+        if config.videos:
+            output().print(f"videos in {config.video_options()[0]}")
         return result.to_dict()
 
 

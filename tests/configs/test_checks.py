@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from aprl.configs.checks import check_entries, require_at_least, with_types
+from aprl.configs.checks import check_entries, require_at_least, require_within, with_types
 from aprl.errors import ConfigError
 
 
@@ -74,3 +74,45 @@ def test_least_whole_numbers(value):
     require_at_least("x", 1, 1)
     with pytest.raises(ConfigError, match="x must be a whole number of at least 1"):
         require_at_least("x", value, 1)
+
+
+@dataclass
+class _Inner:
+    size: int = 1
+
+
+@dataclass
+class _Outer:
+    inner: _Inner | None = None
+
+
+def test_configs_within_configs():
+    assert with_types(_Outer(_Inner(3))).inner == _Inner(3)
+    assert with_types(_Outer()).inner is None
+    with pytest.raises(ConfigError, match="inner must be a _Inner or None, got 5"):
+        with_types(_Outer(5))
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "message"),
+    [
+        (1.5, {}, r"x must be in \[0, 1\], got 1.5"),
+        (0, {"open_low": True}, r"x must be in \(0, 1\], got 0"),
+        (1, {"open_high": True}, r"x must be in \[0, 1\), got 1"),
+        ("half", {}, "got 'half'"),
+        (True, {}, "got True"),
+        (float("nan"), {}, "got nan"),
+    ],
+)
+def test_intervals(value, options, message):
+    require_within("x", 0.5, 0, 1, **options)
+    with pytest.raises(ConfigError, match=message):
+        require_within("x", value, 0, 1, **options)
+
+
+def test_intervals_without_an_upper_end():
+    require_within("x", 10**9, 0, float("inf"))
+    with pytest.raises(ConfigError, match="x must be at least 0, got -1"):
+        require_within("x", -1, 0, float("inf"))
+    with pytest.raises(ConfigError, match="x must be above 0, got 0"):
+        require_within("x", 0, 0, float("inf"), open_low=True)

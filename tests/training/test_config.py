@@ -204,9 +204,9 @@ def test_configs_do_not_share_their_dicts():
         ({"rl_args": {"noptepoch": 7}}, "noptepoch"),
         ({"rl_args": {"gamma": 1.5}}, "gamma"),
         # rewards
-        ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac must be in.*got 2"),
+        ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac must be a number in.*got 2"),
         ({"rew_shape_params": {"anneal_frac": "x"}}, "anneal_frac"),
-        ({"rew_shape_params": {"weight": {}}}, "rew_shape_params has no entry 'weight'"),
+        ({"rew_shape_params": {"weight": {}}}, "unknown entry of rew_shape_params 'weight'"),
         ({"rew_shape_params": {"weights": {"dense": {}}}}, "sparse"),
         ({"rew_shape_params": {"weights": 3}}, "weights"),
         ({"rew_shape_params": {"weights": {"dense": 3, "sparse": {}}}}, "dense"),
@@ -267,3 +267,27 @@ def test_options_of_the_game():
         assert (options["end_when_down"], options["aside"]) == (0, (1, 0.25))
     default = TrainConfig(env_name=ANTS, end_when_down=True)
     assert default.env_options()["end_when_down"] == 1
+
+
+def test_the_embedded_agents_view_is_masked_as_configured():
+    config = TrainConfig(
+        env_name=ANTS, mask_embed=True, mask_embed_kwargs={"masking_type": "zeros"}
+    )
+    ((agent, mask),) = config.resolve().env_options()["masks"].items()
+    assert agent == 0 and mask.masking_type == "zeros"
+    assert "masks" not in TrainConfig(env_name=ANTS).resolve().env_options()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask_embed": True, "mask_embed_kwargs": {"masking_type": "fog"}}, "masking type 'fog'"),
+        ({"mask_embed": True, "mask_embed_kwargs": {"kind": "zeros"}}, "entry of the mask 'kind'"),
+        ({"mask_embed": True, "env_name": RPS}, "mask_embed is for MuJoCo games only"),
+        ({"end_when_down": True, "env_name": RPS}, "end_when_down is for MuJoCo games only"),
+        ({"aside": 0.5, "env_name": RPS}, "aside is for MuJoCo games only"),
+    ],
+)
+def test_options_of_mujoco_games_are_checked(options, message):
+    with pytest.raises(ConfigError, match=message):
+        TrainConfig(**({"env_name": ANTS} | options)).resolve()

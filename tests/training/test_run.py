@@ -16,7 +16,8 @@ from aprl.policies import ActorCriticMlp, MlpPolicy, load_policy, load_saved, sa
 from aprl.runs import CHECKPOINT_DIR, PROGRESS_FILE, STATUS_FILE
 from aprl.training import run as run_module
 from aprl.training.config import TrainConfig
-from aprl.training.run import Interrupted, new_run_dir, resume_run, start_run
+from aprl.training.interruption import Interrupted
+from aprl.training.run import new_run_dir, resume_run, start_run
 
 RPS = {
     "env_name": "aprl/RockPaperScissors-v0",
@@ -172,15 +173,15 @@ def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
             ),
         )
     else:
-        log_values = run.monitor.log_values
+        log_values = run.monitor.outcomes.log_values
 
         def log_values_then_signal():
             if run.learner.num_timesteps == 128:  # at the end of the second rollout
-                run._stop_signal = signal.SIGTERM
+                run.stop_signal.received = signal.SIGTERM
                 monkeypatch.setattr(run_module, "save_state", full)
             return log_values()
 
-        monkeypatch.setattr(run.monitor, "log_values", log_values_then_signal)
+        monkeypatch.setattr(run.monitor.outcomes, "log_values", log_values_then_signal)
     kept = 128 if stage == "final policy" else 64
     with pytest.raises(RunError, match=rf"No space left on device.*at {kept} steps"):
         run.train()

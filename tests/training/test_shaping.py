@@ -10,7 +10,7 @@ from aprl.errors import ConfigError
 from aprl.policies import ConstantPolicy
 from aprl.training.config import DEFAULT_WEIGHTS
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
-from aprl.training.schedules import ConstantAnnealer, LinearAnnealer
+from aprl.training.schedules import ConstantAnnealer, EpisodeStatistics, LinearAnnealer
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params, check_weights
 from tests.training.fakes import CountingPolicy, ScriptedGame
 
@@ -53,7 +53,9 @@ def step(venv):
     ],
 )
 def test_reward_is_the_blend_at_this_progress(params, progress, expected):
-    np.testing.assert_allclose(step(shaped(annealer_from_params(params), progress)), expected)
+    np.testing.assert_allclose(
+        step(shaped(annealer_from_params(params, EpisodeStatistics(1)), progress)), expected
+    )
 
 
 def test_the_other_seat_is_paid_by_its_own_terms():
@@ -181,4 +183,4 @@ def test_malformed_weights_are_refused(weights, message):
 )
 def test_malformed_parameters_are_refused(params, message):
     with pytest.raises(ConfigError, match=message):
-        annealer_from_params(params)
+        annealer_from_params(params, EpisodeStatistics(1))

@@ -3,7 +3,7 @@
 import difflib
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -43,7 +43,8 @@ def check_entries(config_class: type, values: dict[str, Any]) -> None:
 def with_types(config: _Config) -> _Config:
     """A copy of a config dataclass, each value of the type that its field is declared with.
 
-    Numbers, and lists of numbers, in fields for text become text, see `as_text`.
+    Numbers, and lists of numbers, in fields for text become text, see `as_text`. Fields that are
+    config dataclasses themselves, or of any type, are left as they are.
 
     Raises:
         ConfigError: a value of another type.
@@ -52,12 +53,14 @@ def with_types(config: _Config) -> _Config:
     texts = {}
     for name in (f.name for f in fields(config)):  # type: ignore[arg-type]
         value, hint = getattr(config, name), hints[name]
+        if is_dataclass(hint) or hint is Any:
+            continue
         kinds = [get_origin(h) or h for h in (get_args(hint) if _is_union(hint) else (hint,))]
         if any(_passes(value, kind) for kind in kinds):
             continue
         text = as_text(value) if str in kinds else None
         if text is None:
-            expected = " or ".join(_TYPES[kind][0] for kind in kinds)
+            expected = " or ".join(_described(kind) for kind in kinds)
             raise ConfigError(f"{name} must be {expected}, got {value!r}")
         texts[name] = text
     return replace(config, **texts)  # type: ignore[type-var]
@@ -67,8 +70,13 @@ def _is_union(hint: Any) -> bool:
     return isinstance(hint, UnionType)
 
 
+def _described(kind: type) -> str:
+    return _TYPES[kind][0] if kind in _TYPES else f"a {kind.__name__}"
+
+
 def _passes(value: Any, kind: type) -> bool:
-    return isinstance(value, _TYPES[kind][1]) and (kind is bool or not isinstance(value, bool))
+    accepted = _TYPES[kind][1] if kind in _TYPES else (kind,)
+    return isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
 
 
 def require_at_least(name: str, value: Any, least: int) -> None:
@@ -141,3 +149,38 @@ def as_text(value: Any) -> str | None:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def require_within(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> None:
+    """Check for a number in an interval.
+
+    Args:
+        name: of the entry.
+        value: its value.
+        low: lower end, which belongs to the interval unless `open_low`.
+        high: upper end, which belongs to it unless `open_high`; may be infinite.
+        open_low: the lower end does not belong to it.
+        open_high: the upper end does not belong to it.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    above = number and (value > low if open_low else value >= low)
+    below = number and (value < high if open_high else value <= high)
+    if above and below:
+        return
+    if high == float("inf"):
+        raise ConfigError(
+            f"{name} must be {'above' if open_low else 'at least'} {low}, got {value!r}"
+        )
+    interval = f"{'(' if open_low else '['}{low}, {high}{')' if open_high else ']'}"
+    raise ConfigError(f"{name} must be in {interval}, got {value!r}")

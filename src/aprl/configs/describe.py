@@ -4,7 +4,7 @@ import inspect
 import io
 import textwrap
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -34,7 +34,7 @@ def field_comments(config_class: type) -> dict[str, str]:
         if number in comments:
             found[name] = comments[number][0]
             continue
-        above = []
+        above: list[str] = []
         while comments.get(number - 1, ("", False))[1]:
             number -= 1
             above.insert(0, comments[number][0])
@@ -43,18 +43,26 @@ def field_comments(config_class: type) -> dict[str, str]:
     return found
 
 
-def describe_entries(config_class: type) -> str:
-    """One paragraph per field of a config dataclass: name, default, comment."""
+def describe_entries(config_class: type, without: Container[str] = ()) -> str:
+    """One paragraph per field of a config dataclass: name, default, comment.
+
+    Args:
+        config_class: a dataclass.
+        without: fields that are left out.
+    """
     comments = field_comments(config_class)
     lines = []
     for entry in fields(config_class):
-        made = entry.default_factory
-        value = made() if made is not MISSING else entry.default
-        text = f"{entry.name} = {value!r}"
-        if entry.name in comments:
-            text += f"  # {comments[entry.name]}"
-        lines.append(_paragraph(text))
+        if entry.name not in without:
+            made = entry.default_factory
+            value = made() if made is not MISSING else entry.default
+            lines.append(describe_entry(entry.name, value, comments.get(entry.name, "")))
     return "\n".join(lines)
+
+
+def describe_entry(name: str, default: Any, comment: str = "") -> str:
+    """One paragraph."""
+    return _paragraph(f"{name} = {default!r}" + (f"  # {comment}" if comment else ""))
 
 
 def describe_named_configs(named_configs: Mapping[str, Mapping[str, Any]]) -> str:

@@ -17,7 +17,8 @@ from aprl.policies.spaces import describe, fits
 from aprl.policies.store import HEADER_FILE, load_saved, read_header
 from aprl.policies.zoo import DEFAULT_ZOO_DIR, zoo_directory
 
-POLICY_TYPES = ("zoo", "ppo", "zero", "random", "constant")
+POLICY_TYPES = ("zoo", "ppo", "recurrent_ppo", "sac", "zero", "random", "constant")
+TRAINED = ("ppo", "recurrent_ppo", "sac")  # policy directories; the header says what is inside
 ALIASES = {"ppo2": "ppo"}  # names of the TensorFlow era
 
 
@@ -36,9 +37,10 @@ def load_policy(
 
     Args:
         policy_type: one of `POLICY_TYPES`; the old name `ppo2` stands for `ppo`.
-        path: for `zoo` the tag of a published policy, such as "1"; for `ppo` a policy directory, or
-            a run directory with `final_model/` in it; for `constant` a number, or several (comma
-            separated or a list); ignored for `zero` and `random`.
+        path: for `zoo` the tag of a published policy, such as "1"; for `ppo`, `recurrent_ppo` and
+            `sac`, which mean the same, a policy directory, or a run directory with `final_model/`
+            in it; for `constant` a number, or several (comma separated or a list); ignored for
+            `zero` and `random`.
         observation_space: of the agent in the game.
         action_space: of the agent in the game; actions are clipped to it.
         env_name: environment id, such as `multicomp/YouShallNotPassHumans-v1`.
@@ -115,7 +117,7 @@ def resolve_policy_directory(
     policy_type = _canonical_type(policy_type)
     if policy_type == "zoo":
         return _zoo_policy(path, env_name, index, zoo_dir)
-    if policy_type == "ppo":
+    if policy_type in TRAINED:
         return _trained_policy(path)
     return None
 

@@ -8,7 +8,7 @@ Python function runs until the notes are complete and have been checked.
 import io
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +34,41 @@ def read_array_pickle(path: PathLike) -> np.ndarray:
             array (the message says what), or holds something else than one array of numbers.
     """
     path = Path(path)
+    notes = read_notes(path)
+    if not isinstance(notes, ArrayNotes):
+        raise PolicyError(f"{path}: holds a {type(notes).__name__}, expected a NumPy array")
+    try:
+        return notes.build()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PolicyError(f"{path}: holds no readable array of numbers ({error})") from None
+
+
+def read_notes(path: PathLike, classes: Mapping[tuple[str, str], type] | None = None) -> Any:
+    """Read a pickle of Python's basic types, arrays, and objects of some classes.
+
+    Args:
+        path: the file. Code in it is never run.
+        classes: stand-ins for further classes, by module and name.
+
+    Returns:
+        The content, with `ArrayNotes` for arrays.
+
+    Raises:
+        PolicyError: the file is missing, truncated, no pickle, or names anything else.
+    """
+    path = Path(path)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read ({error.strerror})") from None
     try:
         # latin1 maps Python 2 strings to text without loss.
-        notes = _Unpickler(io.BytesIO(data), encoding="latin1").load()
+        return _Unpickler(io.BytesIO(data), classes or {}).load()
     except PolicyError as error:
         raise PolicyError(f"{path}: {error}") from None
     except Exception as error:  # the pickle machine raises almost anything on a damaged file
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PolicyError(f"{path}: truncated, damaged or no pickle ({reason})") from None
-    if not isinstance(notes, _Array):
-        raise PolicyError(f"{path}: holds a {type(notes).__name__}, expected a NumPy array")
-    try:
-        return notes.build()
-    except (TypeError, ValueError, OverflowError) as error:
-        raise PolicyError(f"{path}: holds no readable array of numbers ({error})") from None
 
 
 class _Dtype:
@@ -74,8 +91,8 @@ class _Dtype:
         return np.dtype(self.order + spec[-2:] if self.order in ("<", ">") else spec)
 
 
-class _Array:
-    """Notes about an array."""
+class ArrayNotes:
+    """Notes about an array: enough to build it, unchecked."""
 
     __slots__ = ("dtype", "fortran", "raw", "shape")
     shape: Any
@@ -90,6 +107,13 @@ class _Array:
         _, self.shape, self.dtype, self.fortran, self.raw = state
 
     def build(self) -> np.ndarray:
+        """The array, a copy.
+
+        Raises:
+            TypeError: it is not an array of numbers.
+            ValueError: likewise, or its size is not what its shape says.
+            OverflowError: its shape is absurd.
+        """
         if not isinstance(self.dtype, _Dtype):
             raise TypeError("no type")
         raw = self.raw.encode("latin1") if isinstance(self.raw, str) else self.raw
@@ -97,20 +121,20 @@ class _Array:
         return flat.reshape(self.shape, order="F" if self.fortran else "C").copy()
 
 
-def _reconstruct(*_: Any) -> _Array:
-    return _Array()  # its content follows as a state
+def _reconstruct(*_: Any) -> ArrayNotes:
+    return ArrayNotes()  # its content follows as a state
 
 
-def _frombuffer(raw: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> _Array:
+def _frombuffer(raw: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> ArrayNotes:
     if order not in ("C", "F") or axes is not None:
         raise ValueError(f"memory order {order!r}")
-    array = _Array()
+    array = ArrayNotes()
     array.__setstate__((1, shape, dtype, order == "F", raw))
     return array
 
 
-def _scalar(dtype: Any, raw: Any) -> _Array:
-    array = _Array()
+def _scalar(dtype: Any, raw: Any) -> ArrayNotes:
+    array = ArrayNotes()
     array.__setstate__((1, (), dtype, False, raw))
     return array
 
@@ -151,7 +175,13 @@ for _core in ("numpy.core", "numpy._core"):
 class _Unpickler(pickle.Unpickler):
     """Knows the stand-ins and nothing else."""
 
+    def __init__(self, file: io.BytesIO, classes: Mapping[tuple[str, str], type]) -> None:
+        super().__init__(file, encoding="latin1")
+        self._classes = classes
+
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in self._classes:
+            return self._classes[module, name]
         try:
             return _STAND_INS[module, name]
         except KeyError:

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from aprl.errors import ConfigError
-from aprl.policies.network import ActorCriticMlp, MlpPolicy
+from aprl.policies.network import ActorCritic, ActorCriticMlp, MlpPolicy
 from aprl.policies.spaces import width
 from aprl.training.normalize import VecNormalize
 from aprl.training.ppo import PPO
@@ -150,7 +151,7 @@ class FrozenNormaliser(BaseFeaturesExtractor):
 def make_ppo(
     env: VecEnv,
     arguments: dict[str, Any],
-    learning_rate: float,
+    learning_rate: float | Schedule,
     seed: int,
     start: MlpPolicy | None = None,
 ) -> PPO:
@@ -159,7 +160,7 @@ def make_ppo(
     Args:
         env: what it trains on.
         arguments: from `ppo_arguments`.
-        learning_rate: constant over the run.
+        learning_rate: constant, or a function of the progress that remains (1 to 0).
         seed: of initial weights, minibatches and exploration.
         start: fine-tune these weights; its normaliser goes on inside the learner, frozen. Its
             value head starts in the learner's units of normalised reward.
@@ -226,8 +227,7 @@ def policy_of(learner: PPO, normaliser: VecNormalize | None) -> MlpPolicy:
         normaliser: whose running observation statistics and reward scale are copied in; None if
             the environment does not normalise.
     """
-    raw = normaliser.venv if normaliser is not None else learner.get_env()
-    assert raw is not None
+    raw = learner if normaliser is None else normaliser.venv
     observation_space, action_space = raw.observation_space, raw.action_space
     policy_tower, value_tower = _learner_towers(learner)
     extractor = learner.policy.features_extractor
@@ -251,13 +251,27 @@ def policy_of(learner: PPO, normaliser: VecNormalize | None) -> MlpPolicy:
             ours.bias.copy_(layer.bias)
     if network.log_std is not None:
         network.log_std.copy_(learner.policy.log_std)
-    if frozen:
+    copy_normaliser(network, frozen, normaliser)
+    return MlpPolicy(network, observation_space, action_space)
+
+
+@torch.no_grad()
+def copy_normaliser(
+    network: ActorCritic, frozen: FrozenNormaliser | None, normaliser: VecNormalize | None
+) -> None:
+    """Give a network the normaliser that the learner trained with, and the scale of its rewards.
+
+    Args:
+        network: what will play.
+        frozen: of a policy that was fine-tuned; it goes before the running one.
+        normaliser: of the environment.
+    """
+    if frozen is not None:
         network.obs_mean.copy_(frozen.mean)
         network.obs_std.copy_(frozen.std)
-    elif running:
-        network.obs_mean.copy_(torch.as_tensor(running.observation_moments.mean))
-        network.obs_std.copy_(torch.as_tensor(running.observation_std()))
+    elif normaliser is not None and normaliser.norm_obs:
+        network.obs_mean.copy_(torch.as_tensor(normaliser.observation_moments.mean))
+        network.obs_std.copy_(torch.as_tensor(normaliser.observation_std()))
     if normaliser is not None and normaliser.norm_reward:
         scale = np.sqrt(normaliser.ret_rms.var + normaliser.epsilon)
         network.value_std.copy_(torch.as_tensor(scale))
-    return MlpPolicy(network, observation_space, action_space)

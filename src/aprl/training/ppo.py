@@ -9,6 +9,7 @@ distribution objects, which at 64 environments cost as much as an eighth of the 
 import contextlib
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import stable_baselines3
@@ -18,7 +19,10 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
+
+from aprl.training.incremental import warn_if_schedules_jump
 
 
 @contextlib.contextmanager
@@ -34,6 +38,18 @@ def torch_threads(count: int) -> Iterator[None]:
 
 class PPO(stable_baselines3.PPO):
     """`stable_baselines3.PPO` with a faster `collect_rollouts`; same results up to random draws."""
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        *args: Any,
+        **kwargs: Any,
+    ) -> tuple[int, BaseCallback]:
+        if not reset_num_timesteps:
+            warn_if_schedules_jump(self, self.num_timesteps + total_timesteps)
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args, **kwargs)
 
     def collect_rollouts(
         self,

@@ -92,7 +92,9 @@ class CsvLog(KVWriter):
 
 
 def _damaged(path: Path, what: str) -> RunError:
-    return RunError(f"{path} is damaged, {what}; mend it, or move it away to go on without earlier metrics")
+    return RunError(
+        f"{path} is damaged, {what}; mend it, or move it away to go on without earlier metrics"
+    )
 
 
 def _text(value: Any) -> str:

@@ -3,40 +3,31 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from aprl.envs import VecMultiEnv, make_vec
 from aprl.errors import RunError
 from aprl.files import PathLike
-from aprl.policies.network import MlpPolicy
+from aprl.policies.network import NetworkPolicy
 from aprl.policies.store import save_policy
 from aprl.runs import FINAL_MODEL_DIR, PROGRESS_FILE, STATUS_FILE, TENSORBOARD_DIR
 from aprl.stats import WinRate
+from aprl.training.algorithms import ALGORITHMS
 from aprl.training.checkpoints import CheckpointError, load_state, save_state
 from aprl.training.config import TrainConfig
-from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
-from aprl.training.learner import make_ppo, policy_of, ppo_arguments
-from aprl.training.normalize import VecNormalize
+from aprl.training.incremental import fit
+from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
-from aprl.training.run_directory import (
-    RunDirectory,
-    new_run_dir,
-    read_run_config,
-    require_same_config,
-)
-from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
-from aprl.training.snapshot import capture, global_random_state, restore, set_global_random_state
-from aprl.training.stopping import Interrupted
+from aprl.training.run_directory import RunDirectory, read_run_config, require_same_config
+from aprl.training.snapshot import capture, restore
+from aprl.training.stack import RunSeeds, Stack
 from aprl.training.used_policies import (
     check_against_game,
     fingerprints,
     require_unchanged,
     used_policies,
 )
-
-__all__ = ["Interrupted", "TrainingRun", "new_run_dir", "resume_run", "start_run"]
 
 
 class TrainingRun:
@@ -60,11 +51,12 @@ class TrainingRun:
         state = None if checkpoint is None else load_state(checkpoint)
         self.config = config
         self.directory = directory
+        self.algorithm = ALGORITHMS[config.rl_algo]
         self._build()
         self.outcomes = WinRate(0, 0)
         self._snapshot: dict[str, Any] = {}
-        self._snapshot_policy: MlpPolicy | None = None
-        # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
+        self._snapshot_policy: NetworkPolicy | None = None
+        # The global generators, which SB3 draws from, as this run needs them.
         self._random_state = global_random_state()
         if state is not None:
             assert checkpoint is not None
@@ -89,46 +81,17 @@ class TrainingRun:
         return self.directory.path
 
     def _build(self) -> None:
-        config = self.config
-        env_seed, embed_seed, learner_seed = np.random.SeedSequence(config.seed).spawn(3)
-        game = make_vec(config.env_name, config.num_env, env_seed, **config.env_options())
-        self.monitor = GameOutcomeMonitor(game)
-        venv: VecMultiEnv = self.monitor
-        used = used_policies(config)
-        for policy in (u.load(config, embed_seed) for u in used if u.role == "embedded"):
-            venv = CurryVecEnv(
-                venv, policy, config.resolved_embed_index, config.embed_deterministic
-            )
-        flat = FlattenSingletonVecEnv(venv, config.agent_idx)
-        self.game = venv
-        self.shaping: RewardShapingVecWrapper | None = None
-        if config.rew_shape:
-            self.shaping = RewardShapingVecWrapper(
-                flat,
-                config.rew_shape_params["weights"],
-                annealer_from_params(config.rew_shape_params),
-                self.progress,
-            )
-        arguments = ppo_arguments(config.rl_args, config.batch_size, config.num_env)
-        inner = self.shaping or flat
-        self.normaliser: VecNormalize | None = None
-        if config.normalize:
-            self.normaliser = VecNormalize(
-                inner,
-                norm_obs=config.normalize_observations,
-                norm_reward=True,
-                gamma=arguments.get("gamma", 0.99),
-            )
-        start: MlpPolicy | None = None
-        for policy in (u.load(config) for u in used if u.role == "loaded"):
-            assert isinstance(policy, MlpPolicy)
-            start = policy
-        self.learner = make_ppo(
-            self.normaliser or inner,
+        config, algorithm = self.config, self.algorithm
+        seeds = RunSeeds.of(config.seed)
+        arguments = algorithm.arguments(config.rl_args, config.batch_size, config.num_env)
+        self.stack = Stack(config, seeds, arguments.get("gamma", 0.99), self.progress)
+        start = [used.load(config) for used in used_policies(config) if used.role == "loaded"]
+        self.learner = algorithm.make(
+            self.stack.venv,
             arguments,
             config.learning_rate,
-            int(learner_seed.generate_state(1)[0]),
-            start,
+            int(seeds.learner.generate_state(1)[0]),
+            start[0] if start else None,
         )
 
     def progress(self) -> float:
@@ -152,16 +115,22 @@ class TrainingRun:
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
+        callback = _ReplayCallback if self.algorithm.replays else _RunCallback
         try:
-            learner.learn(
-                config.total_timesteps - learner.num_timesteps,
-                callback=_RunCallback(self, display),
-                reset_num_timesteps=learner.num_timesteps == 0,
+            fit(
+                learner,
+                config.total_timesteps,
+                callback(self, display),
+                resume=learner.num_timesteps > 0,
+                change_total=True,  # the config has the total, not the restored learner
+                # A replaying learner would dump its log by episodes; the callback does by rollouts.
+                log_interval=None if self.algorithm.replays else 1,
             )
         finally:
             display.close()
         if self.stopping and learner.num_timesteps < config.total_timesteps:
-            self.save_checkpoint()
+            if not self.algorithm.replays:
+                self.save_checkpoint()
             self.directory.stop_if_asked()
         final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
         self.directory.steps = learner.num_timesteps
@@ -171,25 +140,23 @@ class TrainingRun:
     @property
     def stopping(self) -> bool:
         """Whether a signal asked the run to stop."""
-        return self.directory.signals.signum is not None
+        return self.directory.signals.received is not None
 
-    def policy(self) -> MlpPolicy:
+    def policy(self) -> NetworkPolicy:
         """The present policy, complete with its normaliser; it does not learn on."""
-        return policy_of(self.learner, self.normaliser)
+        learned = self.algorithm.policy_of(self.learner, self.stack.normaliser)
+        return self.stack.finished_policy(learned, self.config.make_attack())
 
     def save_policy(self, directory: Path) -> Path:
         """Write the present policy with its provenance."""
         return self._save_policy(self.policy(), directory, self.learner.num_timesteps)
 
-    def _save_policy(self, policy: MlpPolicy, directory: Path, steps: int) -> Path:
+    def _save_policy(self, policy: NetworkPolicy, directory: Path, steps: int) -> Path:
         config = self.config
         parents = [
-            {"role": role, "path": path}
-            for role, path in [
-                *(("embedded", p) for p in config.embed_paths or []),
-                ("loaded", config.load_policy["path"]),
-            ]
-            if path is not None
+            {"role": used.role, "path": used.path}
+            for used in used_policies(config)
+            if used.role != "normal_opponent"
         ]
         return save_policy(
             policy,
@@ -220,6 +187,12 @@ class TrainingRun:
         self.directory.write_status("running")
         self.directory.prune_checkpoints(self.config.keep_checkpoints)
 
+    @property
+    def checkpoint_is_due(self) -> bool:
+        """Whether enough steps were made since the last checkpoint."""
+        made = self.learner.num_timesteps - self.directory.steps
+        return made >= self.config.checkpoint_interval
+
 
 class _RunCallback(BaseCallback):
     """Ties the algorithm's loop to the run: snapshots, checkpoints, logs, progress, stopping."""
@@ -230,10 +203,9 @@ class _RunCallback(BaseCallback):
         self._display = display
 
     def _on_rollout_start(self) -> None:
-        run = self._run
-        run.take_snapshot()
-        if self.num_timesteps - run.directory.steps >= run.config.checkpoint_interval:
-            run.save_checkpoint()
+        self._run.take_snapshot()
+        if self._run.checkpoint_is_due:
+            self._run.save_checkpoint()
 
     def _on_step(self) -> bool:
         self._display.update(self.num_timesteps)
@@ -241,16 +213,36 @@ class _RunCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         run = self._run
-        for name, value in run.monitor.log_values().items():
+        outcomes = run.stack.monitor.outcomes
+        run.outcomes = WinRate(outcomes.wins[run.config.agent_idx], outcomes.games)
+        for name, value in run.stack.log_values().items():
             self.logger.record(name, value)
-        run.outcomes = WinRate(run.monitor.wins[run.config.agent_idx], run.monitor.games)
-        run.monitor.clear()
-        if run.shaping is not None:
-            for name, value in run.shaping.log_values().items():
-                self.logger.record(name, value)
-            run.shaping.clear()
-        status = f"wins {100 * run.outcomes.rate:.1f} % of {run.outcomes.games} games"
-        self._display.update(self.num_timesteps, status)
+        self._display.update(self.num_timesteps, f"wins {run.outcomes}")
+
+
+class _ReplayCallback(_RunCallback):
+    """For learners with a replay buffer, whose state is too large to copy at every rollout.
+
+    Their rollouts are short: a stop waits for the end of the one in progress and of its updates.
+    """
+
+    _saved_to_stop = False
+
+    def _on_rollout_start(self) -> None:
+        run = self._run
+        if run.stopping or run.checkpoint_is_due:
+            run.take_snapshot()
+            run.save_checkpoint()
+            self._saved_to_stop = run.stopping
+
+    def _on_step(self) -> bool:
+        self._display.update(self.num_timesteps)
+        return not self._saved_to_stop
+
+    def _on_rollout_end(self) -> None:
+        super()._on_rollout_end()
+        assert isinstance(self.model, OffPolicyAlgorithm)
+        self.model.dump_logs()
 
 
 def start_run(config: TrainConfig) -> TrainingRun:

@@ -1,22 +1,20 @@
 """A run's directory while a process works in it: config, lock, status, signals, checkpoints."""
 
 import contextlib
-import itertools
 import json
 import shutil
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from aprl import __version__
 from aprl.errors import ConfigError, RunError
-from aprl.files import PathLike, read_json, require_path, require_writable_directory, write_json
+from aprl.files import PathLike, read_json, require_path, write_json
 from aprl.locks import DirectoryLock
-from aprl.runs import CHECKPOINT_DIR, CONFIG_FILE, STATUS_FILE, read_status
+from aprl.runs import CHECKPOINT_DIR, CONFIG_FILE, STATUS_FILE, new_run_dir, read_status
 from aprl.training.config import TrainConfig
-from aprl.training.stopping import Interrupted, StopSignals
+from aprl.training.interruption import Interrupted, StopSignal
 
 # What may differ between a checkpoint and the config that continues it: where things are written,
 # how long and how fast the run goes, and what is measured beside it.
@@ -27,24 +25,6 @@ CHANGEABLE = frozenset(
         "progress",
     }
 )
-
-
-def new_run_dir(root_dir: str, exp_name: str) -> Path:
-    """Make an empty run directory `<root_dir>/<time>-<exp_name>`; never one that exists.
-
-    Raises:
-        RunError: `root_dir` is not writable.
-    """
-    root = require_writable_directory(root_dir)
-    stem = f"{datetime.now():%Y%m%d_%H%M%S}-{exp_name.replace('/', '_')}"[:240]
-    for suffix in itertools.chain([""], (f"-{i}" for i in itertools.count(2))):
-        path = root / f"{stem}{suffix}"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise AssertionError("unreachable")
 
 
 def read_run_config(run_dir: PathLike) -> tuple[TrainConfig, dict[str, Any]]:
@@ -91,7 +71,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.steps = 0
-        self.signals = StopSignals()
+        self.signals = StopSignal()
         self._lock = DirectoryLock(path)
         self._earlier_s = 0.0
         self._started = time.monotonic()
@@ -182,8 +162,8 @@ class RunDirectory:
         Raises:
             Interrupted: a signal came.
         """
-        if self.signals.signum is not None:
-            raise Interrupted(self.signals.signum, self.path, self.steps)
+        if self.signals.received is not None:
+            raise Interrupted(self.signals.received, self.path, self.steps, "aprl.train")
 
     def write_status(self, status: str) -> None:
         """Write `status.json`."""

@@ -11,10 +11,11 @@ from aprl.envs.description import describe_game
 from aprl.errors import ConfigError, RunError
 from aprl.policies.base import Policy
 from aprl.policies.loader import load_policy, resolve_policy_directory
-from aprl.policies.network import MlpPolicy
 from aprl.policies.store import fingerprint
+from aprl.training.algorithms import ALGORITHMS
 from aprl.training.config import TrainConfig
 from aprl.training.shaping import KINDS
+from aprl.training.transparent import check_transparency
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class UsedPolicy:
     """A policy as a config names it.
 
     Attributes:
-        role: "embedded", "loaded" or "normal_opponent".
+        role: "embedded", "loaded", "base" (of an attack) or "normal_opponent".
         kind: see `aprl.policies.load_policy`.
         path: see `aprl.policies.load_policy`.
         index: of the agent that it plays.
@@ -69,6 +70,9 @@ def used_policies(config: TrainConfig) -> list[UsedPolicy]:
     load, normal = config.load_policy, config.normal_opponent
     if load["path"] is not None:
         used.append(UsedPolicy("loaded", load["type"], load["path"], config.agent_idx))
+    attack = config.make_attack()
+    if attack is not None and attack.base_policy is not None:
+        used.append(UsedPolicy("base", *attack.base_policy, config.agent_idx))
     if config.eval_episodes and normal["path"] is not None:
         used.append(UsedPolicy("normal_opponent", normal["type"], normal["path"], other))
     return used
@@ -84,12 +88,18 @@ def check_against_game(config: TrainConfig) -> None:
         AprlError: something that would fail later; the message names it.
     """
     game = describe_game(config.env_name)
+    wanted = ALGORITHMS[config.rl_algo].policy_class
     for used in used_policies(config):
         policy = used.load(config)
-        if used.role == "loaded" and not isinstance(policy, MlpPolicy):
+        if used.role == "loaded" and not isinstance(policy, wanted):
             if used.directory(config) is None:
                 raise ConfigError(f"load_policy.type {used.kind!r} has no weights to fine-tune")
-            raise ConfigError(f"cannot fine-tune {used.path}: only MLP policies so far")
+            raise ConfigError(
+                f"{config.rl_algo} fine-tunes a {wanted.__name__}, but {used.path} is a "
+                f"{type(policy).__name__}"
+            )
+        if used.role == "embedded" and config.transparent_params is not None:
+            check_transparency(config.transparent_params, policy)
     if config.rew_shape:
         known = game.reward_terms[config.agent_idx]
         for kind in KINDS:
@@ -100,6 +110,12 @@ def check_against_game(config: TrainConfig) -> None:
                         f"{sorted(known)}); change rew_shape_params or set rew_shape=False"
                     )
     discrete = isinstance(game.action_spaces[config.agent_idx], spaces.Discrete)
+    if discrete and not ALGORITHMS[config.rl_algo].discrete:
+        raise ConfigError(f"{config.rl_algo} needs continuous actions, not {config.env_name}'s")
+    if config.embed_noise and isinstance(
+        game.action_spaces[config.resolved_embed_index], spaces.Discrete
+    ):
+        raise ConfigError(f"embed_noise needs continuous actions, not {config.env_name}'s")
     if discrete and config.rl_args.get("log_std_init") is not None:
         raise ConfigError(
             f"rl_args entry 'log_std_init' is the noise of continuous actions; {config.env_name} "
@@ -111,9 +127,9 @@ def fingerprints(config: TrainConfig) -> dict[str, Any]:
     """Hash of the weights of every policy used, None for those without weights.
 
     Returns:
-        `embedded`: a list; `loaded` and `normal_opponent`: one each, None also if not used.
+        `embedded`: a list; `loaded`, `base` and `normal_opponent`: one each, None also if not used.
     """
-    found: dict[str, Any] = {"embedded": [], "loaded": None, "normal_opponent": None}
+    found: dict[str, Any] = {"embedded": [], "loaded": None, "base": None, "normal_opponent": None}
     for used in used_policies(config):
         directory = used.directory(config)
         value = None if directory is None else fingerprint(directory)

@@ -121,16 +121,11 @@ def limb_inertia(limb: Limb, density: float) -> tuple[float, np.ndarray, np.ndar
     return mass, centre, inertia
 
 
-def build_spec(body: Body, geom_solimp: tuple[float, ...] | None = None) -> mujoco.MjSpec:
-    """Make a spec that holds one player at its root's origin, to be attached to a scene.
-
-    Args:
-        body: the player's description.
-        geom_solimp: contact impedance of all its geoms; None keeps MuJoCo's default.
-    """
+def body_spec(body: Body) -> mujoco.MjSpec:
+    """Make a spec that holds one player at its root's origin, to be attached to a scene."""
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
-    _add_limb(spec.worldbody, body.root, body, geom_solimp, is_root=True)
+    _add_limb(spec.worldbody, body.root, body, is_root=True)
     for joint, gear in body.motors:
         actuator = spec.add_actuator(name=joint, target=joint)
         actuator.trntype = mujoco.mjtTrn.mjTRN_JOINT
@@ -140,13 +135,7 @@ def build_spec(body: Body, geom_solimp: tuple[float, ...] | None = None) -> mujo
     return spec
 
 
-def _add_limb(
-    parent: mujoco.MjsBody,
-    limb: Limb,
-    body: Body,
-    geom_solimp: tuple[float, ...] | None,
-    is_root: bool = False,
-) -> None:
+def _add_limb(parent: mujoco.MjsBody, limb: Limb, body: Body, is_root: bool = False) -> None:
     part = parent.add_body(name=limb.name, pos=limb.pos, quat=limb.quat)
     if is_root:
         part.add_freejoint(name="root")
@@ -177,8 +166,6 @@ def _add_limb(
             shape.type = mujoco.mjtGeom.mjGEOM_CAPSULE
             shape.fromto = [*geom.start, *geom.end]
         shape.size[0] = geom.radius
-        if geom_solimp is not None:
-            shape.solimp = geom_solimp
     mass, centre, inertia = limb_inertia(limb, body.density)
     part.explicitinertial = True
     part.mass = mass
@@ -192,7 +179,7 @@ def _add_limb(
         inertia[1, 2],
     ]
     for child in limb.children:
-        _add_limb(part, child, body, geom_solimp)
+        _add_limb(part, child, body)
 
 
 def _leg(side: str) -> Limb:

@@ -35,6 +35,8 @@ class MujocoGame(VecMultiEnv):
         version: stage of the start curriculum that sumo and Kick and Defend were published with;
             None is the full game.
 
+    The info of a finished game holds `aided: True` if a training aid changed it.
+
     Attributes:
         unstable_games: episodes ended as ties so far because physics or actions were not finite.
     """
@@ -55,6 +57,7 @@ class MujocoGame(VecMultiEnv):
         require_positive(num_envs=num_envs)
         if max_episode_steps is not None:
             require_positive(max_episode_steps=max_episode_steps)
+        self.profile = profile
         self.model = build_model(rules.scene, profile)
         self.rules = rules(self.model, version)
         self.sim = BatchSimulation(self.model, num_envs, num_threads)
@@ -78,6 +81,7 @@ class MujocoGame(VecMultiEnv):
         ]
         self._terms: tuple[Terms, ...] = ({}, {})
         self._all = np.arange(num_envs)
+        self._aided = np.zeros(num_envs, dtype=bool)
         self.unstable_games = 0
 
     def reset(self) -> Observations:
@@ -95,7 +99,8 @@ class MujocoGame(VecMultiEnv):
             rng = self._rngs[env]
             start = self.rules.start(rng)
             qpos[row], qvel[row], self._memory[env] = start.qpos, start.qvel, start.memory
-            if self.aside is not None and rng.random() < self.aside[1]:
+            self._aided[env] = self.aside is not None and rng.random() < self.aside[1]
+            if self.aside is not None and self._aided[env]:
                 qpos[row, self.rules.agents[self.aside[0]].qpos.start + 1] += rng.choice(ASIDE)
         self.rules.prepare(self.sim, env_ids, self._memory[env_ids])
         self.sim.reset(env_ids, qpos, qvel)
@@ -112,7 +117,7 @@ class MujocoGame(VecMultiEnv):
         state = GameState(self.sim, self._episodes.lengths + 1, self._memory)
         verdict = self.rules.judge(state, tuple(actions), before)
         if self.end_when_down is not None:
-            self._give_up(self.end_when_down, verdict)
+            self._aided |= self._give_up(self.end_when_down, verdict)
         rewards = verdict.move + verdict.goal
         done, winner = verdict.done, verdict.winner
         self._terms = verdict.terms
@@ -131,19 +136,22 @@ class MujocoGame(VecMultiEnv):
         for env in np.flatnonzero(broken):
             infos[env]["unstable"] = True
         ended = np.flatnonzero(done)
+        for env in ended[self._aided[ended]]:
+            infos[env]["aided"] = True
         self._begin(ended)
         for whole, fresh in zip(obs, self.observe(ended), strict=True):
             whole[ended] = fresh
         return obs, rewards, done, infos
 
     @staticmethod
-    def _give_up(agent: int, verdict: Verdict) -> None:
-        """Count agents that are down as beaten."""
+    def _give_up(agent: int, verdict: Verdict) -> np.ndarray:
+        """Count agents that are down as beaten; where that ended the game, `(num_envs,)` bool."""
         down = verdict.terms[agent]["agent_done"] & ~verdict.done
         verdict.done[down] = True
         verdict.winner[down] = 1 - agent
         verdict.goal[agent, down] = -GOAL_REWARD
         verdict.terms[agent]["reward_remaining"] = verdict.goal[agent]
+        return down
 
     def _call_off(
         self, broken: np.ndarray, rewards: np.ndarray, done: np.ndarray, winner: np.ndarray
@@ -218,10 +226,14 @@ class MujocoGame(VecMultiEnv):
         self.rules.prepare(self.sim, ids, memory)
         self.sim.restore_state(ids, simulation)
 
+    @property
+    def state(self) -> GameState:
+        """Where every game stands, as its rules see it; arrays are live."""
+        return GameState(self.sim, self._episodes.lengths, self._memory)
+
     def observe(self, env_ids: Rows = slice(None)) -> Observations:
         """Observations of the present states, `(k, obs_dim)` per agent."""
-        state = GameState(self.sim, self._episodes.lengths, self._memory)
-        return self.rules.observe(state, env_ids, self._views)
+        return self.rules.observe(self.state, env_ids, self._views)
 
     def _valid_ids(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
         ids = np.asarray(env_ids, dtype=np.int64)
@@ -240,6 +252,7 @@ class MujocoGame(VecMultiEnv):
             "masks": [mask and mask.state_dict() for mask in self._masks],
             "terms": [dict(terms) for terms in self._terms],
             "rngs": [rng.bit_generator.state for rng in self._rngs],
+            "aided": self._aided.copy(),
             "unstable_games": self.unstable_games,
         }
 
@@ -255,6 +268,7 @@ class MujocoGame(VecMultiEnv):
         self._terms = tuple(state["terms"])
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
+        self._aided = saved_array(state, "aided", self._aided.shape, np.bool_)
         self.unstable_games = state["unstable_games"]
 
 

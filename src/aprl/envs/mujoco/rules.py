@@ -103,6 +103,12 @@ class Rules(ABC):
     def prepare(self, sim: BatchSimulation, rows: Rows, memory: np.ndarray) -> None:  # noqa: B027
         """Change the chosen simulations' models to what `memory` `(k, m)` says of them."""
 
+    def copy_to(
+        self, model: mujoco.MjModel, data: mujoco.MjData, state: GameState, env: int
+    ) -> None:
+        """Put one environment's positions, and what is special about its scene, elsewhere."""
+        data.qpos[:] = state.sim.qpos[env]
+
     @abstractmethod
     def fill(
         self, out: np.ndarray, state: GameState, agent: int, opponent: np.ndarray, rows: Rows

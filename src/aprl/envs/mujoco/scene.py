@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from aprl.envs.mujoco.bodies import IDENTITY_QUAT, Body, build_spec
+from aprl.envs.mujoco.bodies import IDENTITY_QUAT, Body, body_spec
 
 NUM_AGENTS = 2
 GOAL_LINE = 4.0  # metres from the centre, along x
@@ -15,33 +15,49 @@ BALL_RADIUS = 0.15
 BALL_MASS = 0.1  # kilograms
 YAW_180 = (0.0, 0.0, 0.0, 1.0)
 
+# Of the parts of the world, in pictures.
+_COLOURS = {
+    "arena": (0.93, 0.87, 0.73, 1),
+    "ball": (0.95, 0.75, 0.2, 1),
+    "goalpost": (0.3, 0.3, 0.3, 0.3),
+    "leftgoal": (0.3, 0.3, 0.3, 1),
+    "rightgoal": (0.3, 0.3, 0.3, 1),
+}
+
 Pose = tuple[tuple[float, float, float], tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True)
+class Contact:
+    """How contacts give way, in MuJoCo's terms; the defaults are MuJoCo's own."""
+
+    solref: tuple[float, float] = (0.02, 1.0)  # time constant (s), damping ratio
+    solimp: tuple[float, float, float, float, float] = (0.9, 0.95, 0.001, 0.5, 2.0)
+
+
+HARD = Contact(solimp=(0.99, 0.99, 0.001, 0.5, 2.0))
+SLOW = Contact(solref=(0.03, 1.0))
+
+
+@dataclass(frozen=True)
 class PhysicsProfile:
-    """How the equations of motion are solved; `geom_solimp=None` is MuJoCo's default impedance."""
+    """How the equations of motion are solved; `fast` uses the contacts that a scene has for it."""
 
     name: str
     integrator: mujoco.mjtIntegrator
     solver: mujoco.mjtSolver
     iterations: int
-    geom_solimp: tuple[float, float, float, float, float] | None = None
+    fast: bool
 
 
 PROFILES = {
     # As published: fourth-order Runge-Kutta, projected Gauss-Seidel.
     "v0": PhysicsProfile(
-        "v0", mujoco.mjtIntegrator.mjINT_RK4, mujoco.mjtSolver.mjSOL_PGS, iterations=1000
+        "v0", mujoco.mjtIntegrator.mjINT_RK4, mujoco.mjtSolver.mjSOL_PGS, 1000, fast=False
     ),
-    # Same play within noise, 3-4 times faster; harder contacts make up for the single force
-    # evaluation per substep.
+    # Same play within noise, 3-4 times faster; a single force evaluation per substep.
     "v1": PhysicsProfile(
-        "v1",
-        mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
-        mujoco.mjtSolver.mjSOL_NEWTON,
-        iterations=100,
-        geom_solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
+        "v1", mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtSolver.mjSOL_NEWTON, 100, fast=True
     ),
 }
 
@@ -56,6 +72,8 @@ class Scene:
         timestep: of one physics substep, in seconds.
         arena: a round platform in the middle, `MAX_ARENA_RADIUS` wide until a game changes it, and
             a sensor `players` of contact between the two.
+        fast_contact: contacts of the fast profile, chosen so that the published policies play as
+            under the published physics.
         ball: a free ball, whose coordinates come first in qpos and qvel, and a sensor
             `keeper_ball` of contact between it and agent 1.
     """
@@ -65,6 +83,7 @@ class Scene:
     timestep: float
     arena: bool = False
     ball: bool = False
+    fast_contact: Contact = HARD
 
 
 @dataclass(frozen=True)
@@ -83,7 +102,50 @@ def facing_poses(distance: float, height: float) -> tuple[Pose, Pose]:
 
 
 def build_model(scene: Scene, profile: PhysicsProfile) -> mujoco.MjModel:
-    """Compile a scene; bodies, joints and geoms of agent `i` are named `agent<i>/...`."""
+    """Compile a scene; see `build_spec`."""
+    return build_spec(scene, profile).compile()
+
+
+def add_visuals(spec: mujoco.MjSpec) -> None:
+    """Light and colours, for pictures of the scene."""
+    spec.worldbody.add_light(
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        pos=[0, 0, 8],
+        dir=[0.2, 0.3, -1],
+        diffuse=[0.5, 0.5, 0.5],
+        castshadow=True,
+    )
+    spec.visual.headlight.ambient = [0.35, 0.35, 0.35]
+    spec.visual.headlight.diffuse = [0.35, 0.35, 0.35]
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.95, 0.97, 1.0],
+        rgb2=[0.75, 0.83, 0.92],
+        width=64,
+        height=64,
+    )
+    spec.add_texture(
+        name="checker",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=[0.82, 0.84, 0.82],
+        rgb2=[0.90, 0.92, 0.90],
+        width=256,
+        height=256,
+    )
+    checker = spec.add_material(name="checker", texrepeat=[1, 1], texuniform=True)
+    checker.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "checker"
+    spec.geom("floor").material = "checker"
+    for name, colour in _COLOURS.items():
+        geom = spec.geom(name)
+        if geom is not None:
+            geom.rgba = colour
+
+
+def build_spec(scene: Scene, profile: PhysicsProfile) -> mujoco.MjSpec:
+    """Describe a scene; bodies, joints and geoms of agent `i` are named `agent<i>/...`."""
     spec = mujoco.MjSpec()
     spec.compiler.degree = False
     spec.option.timestep = scene.timestep
@@ -91,10 +153,10 @@ def build_model(scene: Scene, profile: PhysicsProfile) -> mujoco.MjModel:
     spec.option.solver = profile.solver
     spec.option.iterations = profile.iterations
     spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
-    _add_world(spec, scene, profile)
+    _add_world(spec, scene)
     for agent, (pos, quat) in enumerate(scene.poses):
         frame = spec.worldbody.add_frame(pos=pos, quat=quat)
-        player = build_spec(scene.body, profile.geom_solimp)
+        player = body_spec(scene.body)
         frame.attach_body(player.body(scene.body.root.name), f"agent{agent}/", "")
         # One acceleration-stage sensor makes MuJoCo fill `cfrc_ext`, which players observe.
         spec.add_sensor(
@@ -103,12 +165,15 @@ def build_model(scene: Scene, profile: PhysicsProfile) -> mujoco.MjModel:
             objtype=mujoco.mjtObj.mjOBJ_BODY,
             objname=f"agent{agent}/{scene.body.root.name}",
         )
+    if profile.fast:
+        for geom in spec.geoms:
+            geom.solref, geom.solimp = scene.fast_contact.solref, scene.fast_contact.solimp
     torsos = [f"agent{agent}/{scene.body.root.name}" for agent in range(NUM_AGENTS)]
     if scene.arena:
         _add_contact_sensor(spec, "players", torsos[0], torsos[1])
     if scene.ball:
         _add_contact_sensor(spec, "keeper_ball", "ball", torsos[1])
-    return spec.compile()
+    return spec
 
 
 def _add_contact_sensor(spec: mujoco.MjSpec, name: str, first: str, second: str) -> None:
@@ -126,18 +191,17 @@ def _add_contact_sensor(spec: mujoco.MjSpec, name: str, first: str, second: str)
     )
 
 
-def _add_world(spec: mujoco.MjSpec, scene: Scene, profile: PhysicsProfile) -> None:
-    floor = spec.worldbody.add_geom(
+def _add_world(spec: mujoco.MjSpec, scene: Scene) -> None:
+    spec.worldbody.add_geom(
         name="floor",
         type=mujoco.mjtGeom.mjGEOM_PLANE,
         size=[20, 20, 0.125],
         condim=3,
         friction=[1, 0.1, 0.1],
     )
-    geoms = [floor]
     # The goal lines are thin cylinders lying on the floor, and they do collide.
     for name, x in (("rightgoal", GOAL_LINE), ("leftgoal", -GOAL_LINE)):
-        line = spec.worldbody.add_geom(
+        spec.worldbody.add_geom(
             name=name,
             type=mujoco.mjtGeom.mjGEOM_CYLINDER,
             pos=[x, 0, 0],
@@ -145,9 +209,8 @@ def _add_world(spec: mujoco.MjSpec, scene: Scene, profile: PhysicsProfile) -> No
             size=[0.03, 5, 0],
             condim=3,
         )
-        geoms.append(line)
     if scene.arena:
-        platform = spec.worldbody.add_geom(
+        spec.worldbody.add_geom(
             name="arena",
             type=mujoco.mjtGeom.mjGEOM_CYLINDER,
             pos=[0, 0, ARENA_HEIGHT / 2],
@@ -155,18 +218,22 @@ def _add_world(spec: mujoco.MjSpec, scene: Scene, profile: PhysicsProfile) -> No
             condim=3,
             friction=[1, 0.1, 0.1],
         )
-        geoms.append(platform)
     if scene.ball:
-        geoms.append(_add_ball(spec))
-    if profile.geom_solimp is not None:
-        for geom in geoms:
-            geom.solimp = profile.geom_solimp
+        _add_ball(spec)
+        spec.worldbody.add_geom(
+            name="goalpost",
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            pos=[GOAL_LINE + 0.05, 0, 0],
+            size=[0.1, 3, 3],
+            contype=0,
+            conaffinity=0,
+        )
 
 
-def _add_ball(spec: mujoco.MjSpec) -> mujoco.MjsGeom:
+def _add_ball(spec: mujoco.MjSpec) -> None:
     body = spec.worldbody.add_body(name="ball", pos=[0, 0, 0.2])
     body.add_joint(name="ball", type=mujoco.mjtJoint.mjJNT_FREE, damping=[0.001, 0, 0])
-    return body.add_geom(
+    body.add_geom(
         name="ball",
         type=mujoco.mjtGeom.mjGEOM_SPHERE,
         size=[BALL_RADIUS, 0, 0],

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+import mujoco
 import numpy as np
 
 from aprl.envs.episodes import TIE
@@ -68,6 +69,13 @@ class _Sumo(Rules):
     def prepare(self, sim: BatchSimulation, rows: Rows, memory: np.ndarray) -> None:
         """Give each simulation's platform its radius; see `Rules.prepare`."""
         sim.set_cylinder_radius("arena", rows, memory[:, RADIUS])
+
+    def copy_to(
+        self, model: mujoco.MjModel, data: mujoco.MjData, state: GameState, env: int
+    ) -> None:
+        """See `Rules.copy_to`."""
+        super().copy_to(model, data, state, env)
+        model.geom("arena").size[0] = state.memory[env, RADIUS]
 
     def judge(self, state: GameState, actions: tuple[np.ndarray, ...], before: Before) -> Verdict:
         """See `Rules.judge`."""

@@ -1,4 +1,4 @@
-"""Stopping cleanly on Ctrl-C and SIGTERM."""
+"""Stopping a run cleanly on SIGINT and SIGTERM."""
 
 import contextlib
 import signal
@@ -16,42 +16,39 @@ class Interrupted(Exception):
         run_dir: what to resume.
     """
 
-    def __init__(self, signum: int, run_dir: Path, steps: int) -> None:
+    def __init__(self, signum: int, run_dir: Path, steps: int, module: str) -> None:
         name = signal.Signals(signum).name
         super().__init__(
             f"stopped by {name} at {steps:,} steps; continue with: "
-            f"python -m aprl.train with resume={run_dir}"
+            f"python -m {module} with resume={run_dir}"
         )
         self.signum = signum
         self.run_dir = run_dir
 
 
-class StopSignals:
-    """Notes SIGINT and SIGTERM, so that work can stop where its state is whole.
+class StopSignal:
+    """Notes the first SIGINT or SIGTERM; a second one interrupts at once.
 
     Attributes:
-        signum: the signal that came, or None.
+        received: the signal; None before it.
     """
 
     def __init__(self) -> None:
-        self.signum: int | None = None
+        self.received: int | None = None
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Note the first signal in the block; a second one ends the work at once.
-
-        Only the main thread is told of signals; elsewhere the block runs without listening.
-        """
+        """Take note within the block, in the main thread; elsewhere signals go their usual way."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
 
-        def note(signum: int, frame: FrameType | None) -> None:
-            if self.signum is not None:
+        def stop(signum: int, frame: FrameType | None) -> None:
+            if self.received is not None:
                 raise KeyboardInterrupt
-            self.signum = signum
+            self.received = signum
 
-        before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+        before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:

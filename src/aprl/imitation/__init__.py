@@ -1,0 +1,1 @@
+"""Imitation: policies learned from demonstrations: GAIL, AIRL, behavioural cloning."""

@@ -1,0 +1,1 @@
+"""Stackelberg model-based RL: a leader (model or policy) against a best-responding follower."""

@@ -1,0 +1,1 @@
+"""What sample-efficient MAL is compared with; all learn through `aprl.stackelberg.runner`."""

@@ -1,0 +1,49 @@
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from aprl.training.interruption import Interrupted, StopSignal
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_noted_and_the_second_interrupts(signum):
+    before = signal.getsignal(signum)
+    stop = StopSignal()
+    assert stop.received is None
+    with stop.listening():
+        signal.raise_signal(signum)
+        assert stop.received == signum
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signum)
+    assert signal.getsignal(signum) is before
+
+
+def test_handlers_are_put_back_when_the_block_fails():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(ZeroDivisionError), StopSignal().listening():
+        raise ZeroDivisionError
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_other_threads_leave_signals_alone():
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+
+    def work():
+        with StopSignal().listening():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+def test_the_message_says_how_to_go_on():
+    error = Interrupted(signal.SIGTERM, Path("runs/x"), 1234, "aprl.train")
+    assert str(error) == (
+        "stopped by SIGTERM at 1,234 steps; continue with: python -m aprl.train with resume=runs/x"
+    )
+    assert (error.signum, error.run_dir) == (signal.SIGTERM, Path("runs/x"))
