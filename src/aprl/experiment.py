@@ -137,7 +137,10 @@ class _Records(FileStorageObserver):
         self._checked_root = checked_root or self._root_dir
 
     def _root_dir(self, config: dict[str, Any]) -> Path:
-        return require_path("root_dir", config.get("root_dir", self.default_root))
+        root = config.get("root_dir", self.default_root)
+        if not isinstance(root, str | Path):
+            raise ConfigError(f"root_dir must be a path, got {root!r}")
+        return require_path(root, "root_dir")
 
     def started_event(self, **event: Any) -> str:  # type: ignore[override]
         """Check the config and begin the records, before the experiment runs."""

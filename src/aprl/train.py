@@ -37,7 +37,7 @@ from aprl.training.defences import Alternating, defend, make_defence, victim_of
 from aprl.training.evaluate import comparison_table, evaluate, read_scores, scores_to_json
 from aprl.training.run import TrainingRun, resume_run, start_run
 from aprl.training.run_directory import RunDirectory, read_progress, read_run_config
-from aprl.training.used_policies import require_unchanged
+from aprl.training.used_policies import check_against_game, require_unchanged
 
 WEAK = 0.3  # win rate below which an adversary is hardly worth defending against
 
@@ -207,10 +207,10 @@ def _checked_root(values: dict[str, Any]) -> Path:
     root = require_path(config.root_dir, "root_dir")
     if resumed is not None:
         return root if resumed is True else require_path(str(resumed), "resume").parent
-    if config.defence is None and config.adversaries is None:
-        config.resolve()
-    elif config.defence is not None:
+    if config.defence == Alternating.name:
         make_defence(config.defence, config.defence_params)
+    else:
+        check_against_game(choose_opponents(config).resolve())
     return root
 
 

@@ -320,6 +320,7 @@ def test_every_finished_game_is_counted():
         "game_count_win1": 4,
         "game_count_tie": 3,
         "game_unstable": 3,
+        "game_aided": 0,
         "game_win0": 6 / 13,
         "game_win1": 4 / 13,
         "game_tie": 3 / 13,
@@ -332,6 +333,21 @@ def test_every_finished_game_is_counted():
 def test_games_that_end_in_the_same_step_all_count():
     monitor = play(OutcomeGame([1] * 5, winners=[0, 0, 1, None, 1]), 2)
     assert (monitor.outcomes.wins, monitor.outcomes.ties) == ([4, 4], 2)
+
+
+def test_games_that_training_aids_changed_are_counted_apart():
+    game = OutcomeGame([2, 3], winners=[0, 1])
+    inner = game.step
+
+    def step(actions):
+        obs, rewards, dones, infos = inner(actions)
+        if dones[1]:
+            infos[1]["aided"] = True
+        return obs, rewards, dones, infos
+
+    game.step = step
+    outcomes = play(game, 12).outcomes
+    assert (outcomes.wins, outcomes.ties, outcomes.aided, outcomes.games) == ([6, 0], 0, 4, 6)
 
 
 def test_no_proportions_before_the_first_game():

@@ -8,7 +8,7 @@ import pytest
 from aprl.envs import make_vec
 from aprl.errors import ConfigError
 from aprl.policies import ConstantPolicy
-from aprl.training.config import DEFAULT_WEIGHTS
+from aprl.training.config import default_weights
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
 from aprl.training.schedules import ConstantAnnealer, EpisodeStatistics, LinearAnnealer
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params, check_weights
@@ -25,7 +25,10 @@ class PayingGame(ScriptedGame):
         }
 
 
-def shaped(annealer, progress=0.0, weights=DEFAULT_WEIGHTS, lengths=(2, 3, 100), seat=0):
+WEIGHTS = default_weights()
+
+
+def shaped(annealer, progress=0.0, weights=WEIGHTS, lengths=(2, 3, 100), seat=0):
     game = PayingGame(lengths)
     flat = FlattenSingletonVecEnv(CurryVecEnv(game, CountingPolicy(), 1 - seat), seat)
     tell = progress if callable(progress) else lambda: progress
@@ -80,7 +83,7 @@ def test_matrix_games_can_be_shaped():
     game = make_vec("aprl/RockPaperScissors-v0", 3)
     space = game.action_spaces[0]
     flat = FlattenSingletonVecEnv(CurryVecEnv(game, ConstantPolicy(space, space, 2), 1), 0)
-    venv = RewardShapingVecWrapper(flat, DEFAULT_WEIGHTS, ConstantAnnealer(0), lambda: 0.0)
+    venv = RewardShapingVecWrapper(flat, default_weights(), ConstantAnnealer(0), lambda: 0.0)
     venv.reset()
     np.testing.assert_allclose(venv.step(np.array([0, 1, 2]))[1], [0.01, -0.01, 0])
 
