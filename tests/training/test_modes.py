@@ -120,7 +120,9 @@ def save_start(run, places):
 @pytest.mark.parametrize("algorithm", ["recurrent_ppo", "sac"])
 def test_every_algorithm_learns_the_best_response(places, algorithm):
     rl_args = {"gamma": 0.9, **SAC} if algorithm == "sac" else line(places).rl_args
-    config = line(places, rl_algo=algorithm, rl_args=rl_args, learning_rate=1e-3)
+    config = line(
+        places, rl_algo=algorithm, rl_args=rl_args, learning_rate=1e-3, total_timesteps=24_000
+    )
     policy = start_run(config).train()
     assert reward_per_step(policy, 1) == pytest.approx(BEST_RESPONSE, abs=0.02)
 

@@ -48,7 +48,7 @@ class SequencePolicy(RecurrentActorCriticPolicy):
     """
 
     @staticmethod
-    def _process_sequence(  # type: ignore[override] - the base class is annotated too narrowly
+    def _process_sequence(  # type: ignore[override]
         features: torch.Tensor,
         lstm_states: tuple[torch.Tensor, torch.Tensor],
         episode_starts: torch.Tensor,
