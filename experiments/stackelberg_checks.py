@@ -11,7 +11,8 @@ import numpy as np
 
 from aprl.cli import run_cli
 from aprl.errors import unknown_name
-from aprl.stackelberg.comparison import Job, Outcome, quantile, run_jobs
+from aprl.stackelberg.comparison import quantile, run_jobs
+from aprl.stackelberg.finished import Job, Outcome
 from aprl.stackelberg.methods import make_method
 from aprl.stackelberg.model import random_model
 from aprl.stackelberg.oracle import PretrainConfig, pretrain_oracle

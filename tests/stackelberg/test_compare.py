@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from aprl.errors import ConfigError
+from aprl.errors import AprlError, ConfigError, RunError
 from aprl.experiment import command_line
-from aprl.stackelberg.compare import compare, compare_experiment
+from aprl.stackelberg.compare import compare, compare_experiment, resume
 from aprl.stackelberg.config import CompareConfig
+from aprl.training.interruption import Interrupted, Terminated
 
 
 def test_report_and_summary(tmp_path):
@@ -29,6 +30,54 @@ def test_bad_input_leaves_nothing(tmp_path):
     with pytest.raises(ConfigError, match="did you mean"):
         compare(CompareConfig(root_dir=str(tmp_path), methods=["mal_tabluar"]))
     assert list(tmp_path.iterdir()) == []
+
+
+def small(tmp_path, **values):
+    options = {"methods": ["mal_tabular", "psrl"], "worlds": ["trap"], "seeds": 2, "processes": 1}
+    return CompareConfig(root_dir=str(tmp_path), **options | values)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, Terminated, RunError("disk full")])
+def test_a_stopped_comparison_continues_to_the_same_result(tmp_path, stop):
+    whole, summary = compare(small(tmp_path / "whole"))
+
+    def stop_after_two(done):
+        if done == 2:
+            raise stop
+
+    with pytest.raises((Interrupted, RunError)) as end:
+        compare(small(tmp_path / "stopped"), stop_after_two)
+    (directory,) = (tmp_path / "stopped").iterdir()
+    if isinstance(end.value, Interrupted):
+        assert (
+            f"at 2 runs; continue with: python -m aprl.stackelberg.compare with resume={directory}"
+            in str(end.value)
+        )
+    assert not (directory / "report.html").exists()
+    progress = []
+    again, resumed = resume(directory, progress.append)
+    assert again == directory and progress == [3, 4]
+    assert resumed.equals(summary)
+    for name in ("summary.csv", "curves.csv"):
+        assert (directory / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_stopped_before_its_first_run_it_leaves_nothing(tmp_path, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("aprl.stackelberg.compare.run_jobs", stop)
+    with pytest.raises(KeyboardInterrupt):
+        compare(small(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("config", ["[]", "{", '{"metods": []}', '{"seeds": "three"}', None])
+def test_a_directory_that_cannot_be_continued(tmp_path, config):
+    if config is not None:
+        (tmp_path / "config.json").write_text(config)
+    with pytest.raises(AprlError):
+        resume(tmp_path)
 
 
 def test_command(tmp_path, capfd, monkeypatch):

@@ -9,6 +9,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from aprl.errors import RunError
 from aprl.stackelberg.envs import FiniteMDPEnv
 from aprl.stackelberg.sb3 import isolated_random_state
 from aprl.stackelberg.small_ppo import NumpyActorCritic, SerialVecEnv, SmallPPO
@@ -115,6 +116,12 @@ def test_learning_follows_the_seed_and_improves():
     one, same, other = trained(1), trained(1), trained(2)
     assert one[1:] == same[1:] and one[1] != other[1]
     assert one[0] == 2 and np.exp(one[2]) > 0.9
+
+
+def test_divergence_is_an_error_of_one_line():
+    ppo = learner(Drift(), learning_rate=1e30, n_epochs=5)
+    with isolated_random_state(), pytest.raises(RunError, match="PPO diverged after 12 steps"):
+        ppo.learn(48)
 
 
 def test_policies_with_other_parts_use_sb3s_rollout():

@@ -140,5 +140,11 @@ class CompareConfig:
         require_at_least("seed", config.seed, 0)
         require_at_least("processes", config.processes, 0)
         if config.processes == 0:
-            config.processes = os.cpu_count() or 1
+            config.processes = _usable_cpus()
         return config
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

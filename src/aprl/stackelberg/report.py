@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from aprl.files import atomic_path
-from aprl.stackelberg.comparison import Outcome, curves_table, runs_table, summary_table
+from aprl.stackelberg.comparison import curves_table, runs_table, summary_table
+from aprl.stackelberg.finished import Outcome
 
 _LINE_STYLES = ("-", "--", ":")
 _COLOURS = 10

@@ -18,6 +18,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch import nn
 
+from aprl.errors import RunError
 from aprl.training.ppo import PPO
 
 Layer = Callable[[np.ndarray], np.ndarray]
@@ -165,6 +166,25 @@ class SmallPPO(PPO):
         buffer.compute_returns_and_advantage(last_values, np.asarray(self._last_episode_starts))
         callback.on_rollout_end()
         return True
+
+    def train(self) -> None:
+        """Update the policy; see SB3.
+
+        Raises:
+            RunError: it diverged.
+        """
+        refused = None
+        try:
+            super().train()
+        except ValueError as error:  # PyTorch's distributions refuse what is not finite
+            refused = error
+        if not all(bool(p.isfinite().all()) for p in self.policy.parameters()):
+            raise RunError(
+                f"PPO diverged after {self.num_timesteps} steps: its weights are no finite numbers; "
+                "lower its learning_rate or n_epochs"
+            ) from refused
+        if refused is not None:
+            raise refused
 
 
 class SerialVecEnv(DummyVecEnv):

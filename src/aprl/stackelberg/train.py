@@ -24,6 +24,7 @@ from aprl.stackelberg.mdp import Task
 from aprl.stackelberg.methods import METHODS, make_method
 from aprl.stackelberg.oracle import LearnedOracle, pretrain_oracle
 from aprl.stackelberg.runner import Run, run_method
+from aprl.training.interruption import terminable
 from aprl.training.records import ProgressDisplay
 from aprl.training.run import new_run_dir
 
@@ -136,7 +137,7 @@ stackelberg_experiment = new_experiment(
 @stackelberg_experiment.main
 def _run(_config: dict[str, Any]) -> str:
     """Train as configured; `print_config` shows every option."""
-    with user_errors():
+    with user_errors(), terminable():
         values = as_plain(_config)
         check_entries(StackelbergConfig, values)
         config = StackelbergConfig(**values).resolve()
