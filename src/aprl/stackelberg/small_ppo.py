@@ -180,8 +180,8 @@ class SmallPPO(PPO):
             refused = error
         if not all(bool(p.isfinite().all()) for p in self.policy.parameters()):
             raise RunError(
-                f"PPO diverged after {self.num_timesteps} steps: its weights are no finite numbers; "
-                "lower its learning_rate or n_epochs"
+                f"PPO diverged after {self.num_timesteps} steps: its weights are not finite; lower "
+                "its learning_rate or n_epochs"
             ) from refused
         if refused is not None:
             raise refused
