@@ -296,6 +296,7 @@ def test_file_format(tmp_path):
     text = (tmp_path / CACHE_FILE).read_text()
     document = json.loads(text)
     stamp = document["computed_from"]["x/run"].pop("stamp")
+    assert len(document.pop("digest")) == 64
     assert document == {
         "policies": {YSNP: {"1": {"1": "x/run/final_model"}}},
         "winrates": {YSNP: {"1": {"1": 0.75}}},

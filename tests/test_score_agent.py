@@ -44,13 +44,9 @@ def test_progress_counts_games():
 
 def test_command_line_prints_a_table_and_records_the_result(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    observers = list(score_experiment.observers)
-    entries = [f"{name}={value}" for name, value in ROCK_V_PAPER.items()]
-    try:
-        with pytest.raises(SystemExit) as end:
-            command_line(score_experiment, str(tmp_path / "out"), ["score", "with", *entries])
-    finally:
-        score_experiment.observers[:] = observers
+    entries = [f"{name}={value}" for name, value in (ROCK_V_PAPER | {"root_dir": "out"}).items()]
+    with pytest.raises(SystemExit) as end:
+        command_line(score_experiment, "data/scores", ["score", "with", *entries])
     printed = capfd.readouterr()
     assert end.value.code == 0 and printed.err == ""
     assert "7 games" in printed.out and "100.0 % [64.6, 100.0] (7/7)" in printed.out

@@ -15,9 +15,10 @@ from aprl.envs import make_vec
 from aprl.errors import ConfigError, RunError
 from aprl.experiment import command_line
 from aprl.files import read_json
+from aprl.locks import DirectoryLock
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
 from aprl.stats import disjoint
-from aprl.train import newest_unfinished, resume, train, train_experiment
+from aprl.train import choose_opponents, newest_unfinished, resume, train, train_experiment
 from aprl.training.config import TrainConfig
 from aprl.training.evaluate import opponent_wins
 
@@ -140,13 +141,8 @@ def test_command_line_stops_on_sigterm_and_goes_on_with_resume(tmp_path, monkeyp
 
     config = read_json(run / "config.json")
     (run / "config.json").write_text(json.dumps({**config, "total_timesteps": _steps(run) + 64}))
-    observers = list(train_experiment.observers)
-    try:
-        with pytest.raises(SystemExit) as end:
-            argv = ["train", "with", "resume=True", "exp_name=job"]
-            command_line(train_experiment, "data/baselines", argv)
-    finally:
-        train_experiment.observers[:] = observers
+    with pytest.raises(SystemExit) as end:
+        command_line(train_experiment, "data/baselines", ["train", "with", "resume=True"])
     assert end.value.code == 0
     assert f"policy: data/baselines/{run.name}/final_model" in capfd.readouterr().out
     assert read_json(run / "status.json")["status"] == "completed"
@@ -158,24 +154,31 @@ def _steps(run):
 
 
 def test_newest_unfinished_run(tmp_path):
-    for name, finished in (("20260101_000000-x", False), ("20260102_000000-x", True)):
+    def make(name, finished=False):
         (tmp_path / name / "checkpoint").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text("{}")
         if finished:
             (tmp_path / name / "final_model").mkdir()
-    # Other experiments, whose names begin or end alike.
-    for name in ("20260103_000000-x_long", "20260103_000000-x-long", "20260103_000000-a-x"):
-        (tmp_path / name / "checkpoint").mkdir(parents=True)
-    assert newest_unfinished(str(tmp_path), "x").name == "20260101_000000-x"
-    (tmp_path / "20260101_000000-x-2" / "checkpoint").mkdir(parents=True)
-    assert newest_unfinished(str(tmp_path), "x").name == "20260101_000000-x-2"
-    assert newest_unfinished(str(tmp_path), "a/x".replace("/", "-")).name == "20260103_000000-a-x"
-    with pytest.raises(RunError, match="'y'"):
-        newest_unfinished(str(tmp_path), "y")
+        return tmp_path / name
+
+    with pytest.raises(RunError, match="no unfinished run in"):
+        newest_unfinished(str(tmp_path))
+    older = make("20260101_000000-x")
+    make("20260103_000000-x", finished=True)
+    assert newest_unfinished(str(tmp_path)) == older
+    newer = make("20260102_000000-another-experiment")
+    (tmp_path / "sacred" / "checkpoint").mkdir(parents=True)  # no run
+    assert newest_unfinished(str(tmp_path)) == newer
+    lock = DirectoryLock(newer)
+    lock.acquire()
+    assert newest_unfinished(str(tmp_path)) == older  # a process is at work on the newer one
+    lock.release()
+    assert newest_unfinished(str(tmp_path)) == newer
 
 
 @pytest.mark.parametrize("name", NAMED_CONFIGS)
 def test_named_configs_are_complete(name):
-    config = replace(TrainConfig(), **NAMED_CONFIGS[name]).resolve()
+    config = choose_opponents(replace(TrainConfig(), **NAMED_CONFIGS[name])).resolve()
     assert config == config.resolve()
 
 

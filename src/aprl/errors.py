@@ -24,6 +24,14 @@ class RunError(AprlError):
     """A run directory that is missing, unfinished or damaged."""
 
 
+class AprlWarning(UserWarning):
+    """Something that works, and that the user should know; command lines print it as one line."""
+
+
+class DeprecatedName(AprlWarning, DeprecationWarning):
+    """An old name that still works; command lines show it, as a library it follows Python."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """Build the error for a name that is not registered, with the nearest known names."""
     names = sorted(known)

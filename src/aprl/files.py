@@ -27,18 +27,31 @@ def atomic_path(target: PathLike) -> Iterator[Path]:
     between an old directory and the new one there is an instant without either.
     """
     target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.tmp-", dir=target.parent))
+    with _blaming(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        holder = Path(tempfile.mkdtemp(prefix=f".{target.name}.tmp-", dir=target.parent))
     try:
-        staged = holder / target.name
-        yield staged
-        _flush(staged)
-        if staged.is_dir():
-            _replace_directory(staged, target, holder)
-        else:
-            os.replace(staged, target)
+        with _blaming(target):
+            staged = holder / target.name
+            yield staged
+            _flush(staged)
+            if staged.is_dir():
+                _replace_directory(staged, target, holder)
+            else:
+                os.replace(staged, target)
     finally:
         shutil.rmtree(holder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _blaming(target: Path) -> Iterator[None]:
+    """Let errors of the operating system name `target` rather than nothing or a temporary path."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or f".{target.name}.tmp-" in str(error.filename):
+            error.filename, error.filename2 = str(target), None
+        raise
 
 
 def _flush(path: Path) -> None:
@@ -83,6 +96,21 @@ def read_json(path: PathLike) -> Any:
         raise RunError(f"{path} does not exist") from None
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} is not readable JSON: {error}") from None
+
+
+def require_path(path: PathLike, what: str) -> Path:
+    """Refuse an empty path, which would silently mean the working directory.
+
+    Args:
+        path: as the user gave it.
+        what: its name in the message.
+
+    Raises:
+        RunError: it is empty.
+    """
+    if not str(path).strip():
+        raise RunError(f"{what} is empty; give a path ('.' is the working directory)")
+    return Path(path)
 
 
 def require_writable_directory(path: PathLike) -> Path:

@@ -6,6 +6,8 @@ can be moved or copied. Win rates are those of training, and the best of several
 them: evaluate the chosen policy on new games before quoting its win rate.
 """
 
+import hashlib
+import json
 import logging
 import os
 from collections import Counter
@@ -22,7 +24,7 @@ from aprl import __version__
 from aprl.cli import ArgumentParser, run_cli
 from aprl.envs.names import victim_index
 from aprl.errors import AprlError, ConfigError, RunError
-from aprl.files import PathLike, read_json, write_json
+from aprl.files import PathLike, read_json, require_path, write_json
 from aprl.runs import (
     FINAL_MODEL_DIR,
     GameCounts,
@@ -201,9 +203,10 @@ def best_policies(
 
     Raises:
         ConfigError: `episode_window` below 1.
-        RunError: `run_dir` is missing or has no finished run.
+        RunError: `run_dir` is empty, missing or has no finished run.
     """
-    best = _best_policies(Path(run_dir), episode_window, refresh)
+    root = require_path(run_dir, "the tree of runs")
+    best = _best_policies(root, episode_window, refresh)
     for path, reason in best.skipped:
         level = logging.WARNING if reason.startswith("damaged") else logging.INFO
         logger.log(level, "%s: skipped run %s: %s", run_dir, path, reason)
@@ -234,6 +237,7 @@ def _best_policies(run_dir: Path, episode_window: int, refresh: bool) -> BestPol
     }
     for name, reason in skipped.items():
         document["computed_from"][name]["skipped"] = reason
+    document["digest"] = _digest(document)
     try:
         write_json(cache, document)
     except OSError as error:
@@ -395,37 +399,26 @@ def _read_cache(run_dir: Path, episode_window: int, stamps: dict[str, str]) -> B
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         logger.warning("%s is not of format %d; it is computed anew", path, FORMAT)
         return None
+    if document.pop("digest", None) != _digest(document):
+        logger.warning("%s is damaged or was edited; it is computed anew", path)
+        return None
     if (document.get("tool_version"), document.get("episode_window")) != (
         __version__,
         episode_window,
     ):
         logger.info("%s is of another version or episode_window; it is computed anew", path)
         return None
-    try:
-        cached = _from_document(run_dir, document)
-        found = {name: entry["stamp"] for name, entry in document["computed_from"].items()}
-        keys = [_triples(document[part]) for part in _NESTED]
-        complete = all(best.win_rate.games > 0 for best in cached) and keys.count(keys[0]) == len(
-            _NESTED
-        )
-    except (AttributeError, KeyError, TypeError, ValueError):
-        complete = False
-    if not complete:
-        logger.warning("%s is damaged; it is computed anew", path)
-        return None
+    found = {name: entry["stamp"] for name, entry in document["computed_from"].items()}
     if found != stamps:
         logger.info("runs under %s have changed since %s was written", run_dir, path.name)
         return None
-    return cached
+    return _from_document(run_dir, document)
 
 
-def _triples(nested: dict[str, dict[str, dict[str, Any]]]) -> set[tuple[str, str, str]]:
-    return {
-        (env_name, index, path)
-        for env_name, by_index in nested.items()
-        for index, by_path in by_index.items()
-        for path in by_path
-    }
+def _digest(document: dict[str, Any]) -> str:
+    """SHA-256 (hex) of a cache's content, so that a damaged or edited one is not believed."""
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _nothing_found(run_dir: Path, skipped: dict[str, str]) -> str:

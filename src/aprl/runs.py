@@ -6,21 +6,24 @@ A run is a directory with `config.json` and at least one of `rl/`, `final_model/
 import csv
 import hashlib
 import io
+import itertools
 import logging
 import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aprl.errors import RunError
-from aprl.files import PathLike, read_json, sha256
+from aprl.files import PathLike, read_json, require_writable_directory, sha256
 
 CONFIG_FILE = "config.json"
 STATUS_FILE = "status.json"
 PROGRESS_FILE = "rl/progress.csv"
 TENSORBOARD_DIR = "rl/tb"
+EVALUATION_FILE = "evaluation.json"
 FINAL_MODEL_DIR = "final_model"
 CHECKPOINT_DIR = "checkpoint"
 POLICY_FILES = (f"{FINAL_MODEL_DIR}/policy.json", f"{FINAL_MODEL_DIR}/policy.safetensors")
@@ -86,6 +89,24 @@ class RunRecord:
                 break
             total = GameCounts(*(a + b for a, b in zip(total, rollout, strict=True)))
         return total
+
+
+def new_run_dir(root_dir: str, exp_name: str) -> Path:
+    """Make an empty run directory `<root_dir>/<time>-<exp_name>`; never one that exists.
+
+    Raises:
+        RunError: `root_dir` is not writable.
+    """
+    root = require_writable_directory(root_dir)
+    stem = f"{datetime.now():%Y%m%d_%H%M%S}-{exp_name.replace('/', '_')}"[:240]
+    for suffix in itertools.chain([""], (f"-{i}" for i in itertools.count(2))):
+        path = root / f"{stem}{suffix}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("unreachable")
 
 
 def find_runs(root: PathLike) -> list[Path]:
@@ -298,7 +319,7 @@ def _number(cell: str) -> float | None:
 
 
 def _counts(cells: Sequence[float | None]) -> GameCounts:
-    if not all(cell is not None and cell >= 0 and cell.is_integer() for cell in cells):
+    if not all(cell is not None and 0 <= cell < 2**53 and cell.is_integer() for cell in cells):
         raise ValueError(f"game counts {list(cells)} are not all whole and non-negative")
     return GameCounts(*(int(cell) for cell in cells if cell is not None))
 

@@ -5,7 +5,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.envs import OpponentMask, VecMultiEnv, check_env_id, is_mujoco_game, make_vec
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
 from aprl.imitation.rollouts import GameRecorder
 from aprl.policies.loader import load_policy, resolve_policy_directory
@@ -207,7 +207,7 @@ def score_table(config: ScoreConfig, result: Score) -> Table:
     return table
 
 
-score_experiment = new_experiment("score", asdict(ScoreConfig()), {})
+score_experiment = CommandExperiment("score", ScoreConfig)
 
 
 @score_experiment.main

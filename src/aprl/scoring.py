@@ -11,7 +11,7 @@ from aprl.envs.base import Infos, Observations
 from aprl.errors import ConfigError
 from aprl.policies.base import Policy
 from aprl.stats import WinRate
-from aprl.training.embedding import GameOutcomeMonitor, PolicyPlayer
+from aprl.training.embedding import GameOutcomes, PolicyPlayer
 
 # Observations, actions, rewards, dones and infos of one step, as `VecMultiEnv` lays them out, and
 # which environments play a game that counts.
@@ -55,13 +55,27 @@ class Score:
             result[f"interval{i}"] = list(self.win_rate(i).interval)
         return result
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Score":
+        """Read what `to_dict` returned.
+
+        Raises:
+            KeyError: a count is missing.
+            ValueError: a count is not a whole number.
+        """
+        wins = [values[f"win{i}"] for i in range(sum(f"win{i}" in values for i in range(9)))]
+        counts = [*wins, values["ties"], values["unstable"]]
+        if len(wins) < 2 or not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("counts are whole numbers, at least for two agents")
+        return cls(tuple(wins), counts[-2], counts[-1], float(values["mean_length"]))
+
 
 def play_games(
     venv: VecMultiEnv,
     policies: Sequence[Policy],
     episodes: int | None = None,
     timesteps: int | None = None,
-    deterministic: bool = False,
+    deterministic: bool | Sequence[bool] = False,
     on_progress: Callable[[int], None] | None = None,
     on_step: StepObserver | None = None,
 ) -> Score:
@@ -76,7 +90,7 @@ def play_games(
         policies: one per agent.
         episodes: games in all, counted exactly.
         timesteps: bound on environment steps, over all environments.
-        deterministic: play modes instead of samples.
+        deterministic: play modes instead of samples; one for all agents, or one each.
         on_progress: told the number of games counted so far, after each step.
         on_step: given each step as it was played, such as a recorder.
 
@@ -90,8 +104,12 @@ def play_games(
             raise ConfigError(f"{name} must be at least 1, got {value}")
     if len(policies) != venv.num_agents:
         raise ConfigError(f"{venv.num_agents} policies are needed, {len(policies)} given")
-    players = [PolicyPlayer(policy, venv.num_envs, deterministic) for policy in policies]
-    monitor = GameOutcomeMonitor(venv)
+    modes = [deterministic] * len(policies) if isinstance(deterministic, bool) else deterministic
+    players = [
+        PolicyPlayer(policy, venv.num_envs, mode)
+        for policy, mode in zip(policies, modes, strict=True)
+    ]
+    outcomes = GameOutcomes(venv.num_agents)
     left = np.full(venv.num_envs, np.iinfo(np.int64).max)
     if episodes is not None:
         left[:] = episodes // venv.num_envs
@@ -109,12 +127,12 @@ def play_games(
             player.observe_ends(dones)
         for env in np.flatnonzero(dones & (left > 0)):
             left[env] -= 1
-            monitor.count(infos[env])
+            outcomes.count(infos[env])
         if on_progress is not None:
-            on_progress(monitor.games)
+            on_progress(outcomes.games)
     return Score(
-        wins=tuple(monitor.wins),
-        ties=monitor.ties,
-        unstable=monitor.unstable,
-        mean_length=monitor.lengths / monitor.games if monitor.games else 0.0,
+        wins=tuple(outcomes.wins),
+        ties=outcomes.ties,
+        unstable=outcomes.unstable,
+        mean_length=outcomes.lengths / outcomes.games if outcomes.games else 0.0,
     )

@@ -3,7 +3,6 @@
 `train` is the function behind the command; it takes a `TrainConfig` and knows nothing of Sacred.
 """
 
-import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,25 +12,34 @@ from rich.console import Console
 
 from aprl.configs.checks import with_types
 from aprl.configs.train import NAMED_CONFIGS
-from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, RunError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
-from aprl.files import read_json, write_json
-from aprl.highest_win_rate import best_policies
-from aprl.policies.loader import resolve_policy_directory
-from aprl.policies.store import fingerprint
-from aprl.runs import CHECKPOINT_DIR, FINAL_MODEL_DIR
+from aprl.experiment import (
+    RESUME,
+    CommandExperiment,
+    as_plain,
+    command_line,
+    output,
+    user_errors,
+)
+from aprl.files import require_path, write_json
+from aprl.highest_win_rate import Best
+from aprl.locks import is_locked
+from aprl.runs import (
+    CHECKPOINT_DIR,
+    CONFIG_FILE,
+    EVALUATION_FILE,
+    FINAL_MODEL_DIR,
+    STATUS_FILE,
+)
 from aprl.scoring import Score
 from aprl.training.config import TrainConfig
-from aprl.training.evaluate import (
-    comparison_table,
-    evaluate,
-    scores_from_json,
-    scores_to_json,
-)
+from aprl.training.defences import Alternating, defend, make_defence, victim_of
+from aprl.training.evaluate import comparison_table, evaluate, read_scores, scores_to_json
 from aprl.training.run import TrainingRun, resume_run, start_run
+from aprl.training.run_directory import RunDirectory, read_progress, read_run_config
+from aprl.training.used_policies import check_against_game, require_unchanged
 
-EVALUATION_FILE = "evaluation.json"
+WEAK = 0.3  # win rate below which an adversary is hardly worth defending against
 
 
 @dataclass(frozen=True)
@@ -51,105 +59,163 @@ class TrainResult:
     after: dict[str, Score]
 
 
-def embed_best_adversary(config: TrainConfig) -> TrainConfig:
-    """Look up the best adversary for the loaded victim, and embed it.
+def choose_opponents(config: TrainConfig, console: Console | None = None) -> TrainConfig:
+    """Fill in whom the victim is defended against, if the config asks for a defence.
 
-    The victim is the loaded policy; its adversary is searched in the tree `config.adversaries`
-    by path, or failing that by the victim's weights, so that trees and victims may move.
+    A config that names `adversaries` and no defence means `defence=single`.
+
+    Args:
+        config: as given, not resolved.
+        console: is told what was looked up.
 
     Raises:
-        ConfigError: no victim is loaded.
-        RunError: no such tree, or it holds no adversary for this victim.
+        ConfigError: contradictory entries, or a defence without a victim.
+        RunError: no adversary was found.
     """
     config = with_types(config)
-    assert config.adversaries is not None
-    kind, path = config.load_policy.get("type") or "ppo", config.load_policy.get("path")
-    if path is None:
-        raise ConfigError("adversaries needs a victim to defend: set load_policy.type and .path")
-    victim = victim_index(config.env_name)
-    directory = resolve_policy_directory(kind, str(path), config.env_name, victim, config.zoo_dir)
-    best = best_policies(config.adversaries).lookup(
-        config.env_name,
-        victim,
-        str(path),
-        fingerprint=None if directory is None else fingerprint(directory),
+    if config.defence is None:
+        if config.defence_params:
+            raise ConfigError("defence_params was given without defence")
+        if config.adversaries is None:
+            return config
+        config = replace(config, defence="single")
+    assert config.defence is not None
+    sparring = make_defence(config.defence, config.defence_params).sparring(config)
+    chosen = defend(config, sparring)
+    if console is not None and sparring.best is not None:
+        _announce(console, config, sparring.best)
+    return chosen
+
+
+def _announce(console: Console, config: TrainConfig, best: Best) -> None:
+    console.print(f"victim: {victim_of(config)[1]}", soft_wrap=True)
+    console.print(
+        f"adversary: {best.policy_dir}, which won {best.win_rate} of its last training games",
+        soft_wrap=True,
     )
-    return replace(
-        config,
-        embed_index=1 - victim,
-        embed_type=None,
-        embed_path=None,
-        embed_types=["ppo"],
-        embed_paths=[str(best.policy_dir)],
-    )
+    if best.win_rate.rate < WEAK:
+        console.print("warning: this adversary is weak; there is little to defend against")
 
 
 def train(config: TrainConfig, console: Console | None = None) -> TrainResult:
     """Run a training from its config to its final policy and, if asked, its table.
 
     Args:
-        config: as given, not resolved.
+        config: as given, not resolved; `defence=alternating` is for `aprl.alternating`.
         console: where the table is printed; None prints nothing.
 
     Raises:
         AprlError: bad input, before any environment is built; or an output that cannot be written.
-        Interrupted: by SIGINT or SIGTERM, with a checkpoint saved.
+        Interrupted: by SIGINT or SIGTERM; `resume` goes on, in the training as in the evaluations.
     """
-    if config.adversaries is not None:
-        config = embed_best_adversary(config)
-    return _finish(start_run(config), console)
+    if config.defence == Alternating.name:
+        from aprl.alternating import alternate
+
+        return alternate(config, console)
+    run = start_run(choose_opponents(config, console))
+    return finish(run.config, run.directory, run, console)
 
 
-def resume(run_dir: Path | str, console: Console | None = None) -> TrainResult:
-    """Continue an interrupted run from its last checkpoint; see `train`."""
-    return _finish(resume_run(run_dir), console)
+def resume(
+    run_dir: Path | str, console: Console | None = None, progress: bool | None = None
+) -> TrainResult:
+    """Continue an interrupted run, from its last checkpoint or in its evaluation; see `train`.
+
+    Args:
+        run_dir: of the run.
+        console: see `train`.
+        progress: show progress on the terminal; None does as the run's config says.
+
+    Raises:
+        RunError: there is nothing to continue, or something that it needs is damaged or changed.
+    """
+    from aprl.alternating import ROUNDS_FILE, resume_rounds
+
+    run_dir = require_path(run_dir, "the run directory")
+    if (run_dir / ROUNDS_FILE).exists():
+        return resume_rounds(run_dir, console, progress)
+    config, recorded = read_run_config(run_dir)
+    if not _lacks_evaluation(run_dir, config):
+        run = resume_run(run_dir, progress)
+        return finish(run.config, run.directory, run, console)
+    directory = RunDirectory(run_dir)
+    require_unchanged(config, recorded, run_dir)
+    directory.continue_from(*read_progress(run_dir))
+    config.progress = config.progress if progress is None else progress
+    return finish(config, directory, None, console)
 
 
-def _finish(run: TrainingRun, console: Console | None) -> TrainResult:
-    config = run.config
-    record = run.run_dir / EVALUATION_FILE
-    load = config.load_policy
-    before = None
-    if config.eval_episodes and load["path"] is not None:
-        if record.exists():
-            before = scores_from_json(read_json(record)["before"])
-        else:
-            before = evaluate(config, load["type"], load["path"])
-            write_json(record, {"before": scores_to_json(before)})
-    policy_dir = run.train()
-    after = evaluate(config, "ppo", policy_dir) if config.eval_episodes else {}
-    if after:
-        saved = {"after": scores_to_json(after)}
-        if before is not None:
-            saved["before"] = scores_to_json(before)
-        write_json(record, saved)
-        if console is not None:
-            console.print(comparison_table(config, before, after))
-    return TrainResult(run.run_dir, policy_dir, before, after)
+def _lacks_evaluation(run_dir: Path, config: TrainConfig) -> bool:
+    """Whether a run is trained, but the games after the training are not played."""
+    trained = (run_dir / FINAL_MODEL_DIR).is_dir()
+    return bool(
+        trained and config.eval_episodes and "after" not in read_scores(run_dir / EVALUATION_FILE)
+    )
 
 
-def newest_unfinished(root_dir: str, exp_name: str) -> Path:
-    """The run that `resume=True` means: the newest resumable one of this name in `root_dir`.
+def finish(
+    config: TrainConfig, directory: RunDirectory, run: TrainingRun | None, console: Console | None
+) -> TrainResult:
+    """Evaluate, train and evaluate; without a run to train, only what is missing of the rest."""
+    record, load = directory.path / EVALUATION_FILE, config.load_policy
+    stop = directory.stop_if_asked
+    with directory.at_work():
+        scores = read_scores(record)
+        scores.pop("after", None)
+        if config.eval_episodes and load["path"] is not None and "before" not in scores:
+            scores["before"] = evaluate(config, load["type"], load["path"], stop)
+            write_json(record, scores_to_json(scores))
+        policy_dir = directory.path / FINAL_MODEL_DIR if run is None else run.train()
+        if config.eval_episodes:
+            scores["after"] = evaluate(config, "ppo", policy_dir, stop)
+            write_json(record, scores_to_json(scores))
+    before, after = scores.get("before"), scores.get("after", {})
+    if after and console is not None:
+        console.print(comparison_table(config, before, after))
+    return TrainResult(directory.path, policy_dir, before, after)
+
+
+def newest_unfinished(root_dir: str) -> Path:
+    """The run that `resume=True` means: the newest in `root_dir` that can be continued.
 
     Raises:
         RunError: there is none.
     """
-    # As `new_run_dir` makes them; another experiment's name may begin like this one's.
-    made = re.compile(rf"\d{{8}}_\d{{6}}-{re.escape(exp_name.replace('/', '_'))}(-\d+)?")
     candidates = [
         run
         for run in Path(root_dir).glob("*")
-        if made.fullmatch(run.name)
-        and (run / CHECKPOINT_DIR).is_dir()
-        and not (run / FINAL_MODEL_DIR).exists()
+        if (run / CONFIG_FILE).is_file() and _is_unfinished(run) and not is_locked(run)
     ]
     if not candidates:
-        raise RunError(f"no unfinished run named {exp_name!r} with a checkpoint in {root_dir}")
-    return max(candidates, key=lambda run: run.name)
+        raise RunError(f"no unfinished run in {root_dir} that no process is at work on")
+    return max(candidates, key=lambda run: run.name)  # names begin with the time
 
 
-train_experiment = new_experiment(
-    "train", {**TrainConfig().to_dict(), "resume": None}, NAMED_CONFIGS
+def _is_unfinished(run: Path) -> bool:
+    if not (run / FINAL_MODEL_DIR).exists():
+        return (run / CHECKPOINT_DIR).is_dir() or (run / STATUS_FILE).exists()
+    try:
+        return _lacks_evaluation(run, read_run_config(run)[0])
+    except RunError:
+        return False
+
+
+def _checked_root(values: dict[str, Any]) -> Path:
+    """Check a config before anything is recorded; the root of the run that it describes."""
+    resumed = values.pop("resume")
+    config = with_types(TrainConfig.from_dict(values))
+    root = require_path(config.root_dir, "root_dir")
+    if resumed is not None:
+        return root if resumed is True else require_path(str(resumed), "resume").parent
+    if config.defence == Alternating.name:
+        make_defence(config.defence, config.defence_params)
+    else:
+        check_against_game(choose_opponents(config).resolve())
+    return root
+
+
+train_experiment = CommandExperiment(
+    "train", TrainConfig, NAMED_CONFIGS, extra=RESUME, checked_root=_checked_root
 )
 
 
@@ -161,13 +227,11 @@ def _run(_config: dict[str, Any]) -> str:
         resumed = values.pop("resume")
         config = with_types(TrainConfig.from_dict(values))
         console = output()
-        if resumed:
-            path = str(resumed)
-            if resumed is True:
-                path = str(newest_unfinished(config.root_dir, config.exp_name))
-            result = resume(path, console)
-        else:
+        if resumed is None:
             result = train(config, console)
+        else:
+            run = newest_unfinished(config.root_dir) if resumed is True else str(resumed)
+            result = resume(run, console, progress=config.progress)
         console.print(f"policy: {result.policy_dir}", soft_wrap=True)
         return str(result.policy_dir)
 

@@ -20,7 +20,7 @@ from aprl.envs.mujoco.rendering import (
 )
 from aprl.errors import ConfigError, RunError
 from aprl.files import atomic_path, require_writable_directory, write_json
-from aprl.training.embedding import GameOutcomeMonitor, game_outcome
+from aprl.training.embedding import GameOutcomes, game_outcome
 
 END_HOLD_S = 0.7  # how long a game's last picture stays
 
@@ -102,7 +102,7 @@ class VideoRecorder(VecMultiWrapper):
         steps_per_s = 1 / game.rules.dt
         self._stride = max(1, round(steps_per_s / self.options.fps))
         self._fps = steps_per_s / self._stride
-        self._score = GameOutcomeMonitor(venv)
+        self._score = GameOutcomes(venv.num_agents)
         self._writing = contextlib.ExitStack()
         self._writer: Any = None
         self._last: np.ndarray | None = None

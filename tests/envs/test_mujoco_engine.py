@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from aprl.envs import make_vec
+from aprl.envs.mujoco import GAMES
 from aprl.envs.mujoco.simulation import BatchSimulation
 from aprl.errors import ConfigError
 from tests.envs.contract import check_vec_multi_env
@@ -43,8 +44,9 @@ def test_keeps_the_contract_of_a_vec_multi_env():
     )
 
 
-def test_an_environments_trajectory_depends_on_neither_batch_size_nor_threads():
-    make = partial(make_vec, ANTS, seed=5, max_episode_steps=8)
+@pytest.mark.parametrize("game", GAMES)
+def test_an_environments_trajectory_depends_on_neither_batch_size_nor_threads(game):
+    make = partial(make_vec, f"multicomp/{game}-v1", seed=5, max_episode_steps=8)
     whole = play(make(num_envs=32, num_threads=2), actions_for(make(num_envs=32), 20))
     for num_envs, threads in ((1, 1), (8, 1), (8, 3), (32, 1)):
         part = play(

@@ -42,7 +42,7 @@ def test_command_trains_stops_and_resumes(place, capfd):
     table = read_json(run / "evaluation.json")
     shutil.rmtree(run / "final_model")
     shutil.rmtree(run / "checkpoint" / "000000000320")
-    assert run_command("airl", "resume=True", "progress=False") == 0
+    assert run_command("resume=True", "progress=False") == 0
     assert read_json(run / "evaluation.json") == table
 
 
@@ -54,8 +54,9 @@ def test_command_trains_stops_and_resumes(place, capfd):
         (["gial", "demonstrations=d.npz"], "did you mean 'gail'"),
         (["gail", "demonstrations=d.npz", "horizn=5"], "did you mean horizon"),
         (["gail", "demonstrations=d.npz", "env_name=Pendulum-v1"], "do not fit Pendulum-v1"),
-        (["gail", "resume=nowhere"], "nowhere/config.json does not exist"),
-        (["gail", "resume=True"], "no unfinished run named 'gail'"),
+        (["gail", "resume=nowhere"], "gail cannot be given too"),
+        (["resume=nowhere"], "nowhere/config.json does not exist"),
+        (["resume=True"], "no unfinished run in data/imitation"),
     ],
 )
 def test_bad_input_is_one_line(place, capfd, updates, message):

@@ -101,7 +101,7 @@ def test_unknown_type_names_the_nearest():
     with pytest.raises(ConfigError, match="unknown policy type 'zooo'; did you mean 'zoo'"):
         load("zooo", "1")
     with pytest.raises(ConfigError, match="unknown policy type"):
-        resolve_policy_directory("sac", "x", "aprl/Test-v0", 0)
+        resolve_policy_directory("gail", "x", "aprl/Test-v0", 0)
 
 
 def test_zoo_policy_of_each_agent(tmp_path):

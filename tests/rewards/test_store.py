@@ -1,4 +1,3 @@
-import json
 import pickle
 
 import numpy as np
@@ -15,6 +14,7 @@ from aprl.rewards import (
     load_reward,
     save_reward,
 )
+from aprl.training.checkpoints import load_state, save_state
 from aprl.training.random_state import global_random_state
 
 BOX = spaces.Box(-10.0, 10.0, (3,), np.float32)
@@ -65,7 +65,7 @@ def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(RunError, match="damaged"):
         load_reward(path)
     weights.write_bytes(intact)
-    header = json.loads((path / "state.json").read_text())
+    header = load_state(path)
     for change, message in (
         ({"format": "other"}, "holds no aprl-reward"),
         ({"format_version": 99}, "format_version 99"),
@@ -73,7 +73,7 @@ def test_files_that_cannot_be_used(tmp_path):
         ({"architecture": {"kind": "basic", "layers": 3}}, "not usable"),
         ({"architecture": {**header["architecture"], "hidden": [9]}}, "size mismatch"),
     ):
-        (path / "state.json").write_text(json.dumps({**header, **change}))
+        save_state(path, {**header, **change})
         with pytest.raises(RunError, match=message):
             load_reward(path)
 

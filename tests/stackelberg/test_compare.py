@@ -6,7 +6,8 @@ import pytest
 
 from aprl.errors import AprlError, ConfigError, RunError
 from aprl.experiment import command_line
-from aprl.stackelberg.compare import compare, compare_experiment, resume
+from aprl.locks import DirectoryLock
+from aprl.stackelberg.compare import compare, compare_experiment, newest_unfinished, resume
 from aprl.stackelberg.config import CompareConfig
 from aprl.training.interruption import Interrupted, Terminated
 
@@ -72,6 +73,28 @@ def test_stopped_before_its_first_run_it_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_newest_unfinished_is_the_one_that_can_be_continued(tmp_path):
+    done, _ = compare(small(tmp_path, worlds=["trap"], seeds=1))
+    assert (done / "finished.jsonl").exists()
+    with pytest.raises(RunError, match="no unfinished comparison"):
+        newest_unfinished(tmp_path)
+    for name in ("20200101_000000-a", "20210101_000000-b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "finished.jsonl").touch()
+    assert newest_unfinished(tmp_path).name == "20210101_000000-b"
+    lock = DirectoryLock(tmp_path / "20210101_000000-b")
+    lock.acquire()
+    assert newest_unfinished(tmp_path).name == "20200101_000000-a"
+
+
+def test_two_cannot_continue_the_same(tmp_path):
+    directory, _ = compare(small(tmp_path, seeds=1))
+    lock = DirectoryLock(directory)
+    lock.acquire()
+    with pytest.raises(RunError, match="in use by another process"):
+        resume(directory)
+
+
 @pytest.mark.parametrize("config", ["[]", "{", '{"metods": []}', '{"seeds": "three"}', None])
 def test_a_directory_that_cannot_be_continued(tmp_path, config):
     if config is not None:
@@ -83,12 +106,8 @@ def test_a_directory_that_cannot_be_continued(tmp_path, config):
 def test_command(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = ["methods=['psrl','mal_tabular']", "worlds=['trap']", "seeds=1", "processes=1"]
-    observers = list(compare_experiment.observers)
-    try:
-        with pytest.raises(SystemExit) as end:
-            command_line(compare_experiment, "data/stackelberg", ["prog", "with", *arguments])
-    finally:
-        compare_experiment.observers[:] = observers
+    with pytest.raises(SystemExit) as end:
+        command_line(compare_experiment, "data/stackelberg", ["prog", "with", *arguments])
     printed = capfd.readouterr()
     assert end.value.code == 0, printed.err
     assert "trap" in printed.out and "(1/1)" in printed.out and "report.html" in printed.out

@@ -8,7 +8,7 @@ import pytest
 
 from aprl.configs.train import NAMED_CONFIGS
 from aprl.errors import ConfigError
-from aprl.training.config import DEFAULT_WEIGHTS, TrainConfig
+from aprl.training.config import TrainConfig, default_weights
 
 YSNP, ANTS = "multicomp/YouShallNotPassHumans-v1", "multicomp/RunToGoalAnts-v1"
 RPS = "aprl/RockPaperScissors-v0"
@@ -85,7 +85,7 @@ def test_old_names_of_algorithms_and_policies():
     ("given", "expected"),
     [
         ({}, NO_POLICY),
-        ({"type": "zoo"}, NO_POLICY),
+        ({"type": "ppo"}, NO_POLICY),
         ({"path": "x"}, {"path": "x", "type": "ppo"}),
         ({"path": "x", "type": None}, {"path": "x", "type": "ppo"}),
         ({"path": 1, "type": "zoo"}, {"path": "1", "type": "zoo"}),
@@ -102,7 +102,7 @@ def test_weights_of_rewards_are_filled_in():
         "weights": {"dense": {"reward_move": 0.1}, "sparse": {"reward_remaining": 0.01}}
     }
     sparse = TrainConfig(rew_shape_params={"anneal_frac": 0.0}).resolve()
-    assert sparse.rew_shape_params == {"anneal_frac": 0.0, "weights": DEFAULT_WEIGHTS}
+    assert sparse.rew_shape_params == {"anneal_frac": 0.0, "weights": default_weights()}
     own = {"weights": {"dense": {}, "sparse": {"x": 1}}}
     assert TrainConfig(rew_shape_params=own).resolve().rew_shape_params == own
 
@@ -124,11 +124,11 @@ def test_resolving_changes_nothing_that_was_given_and_twice_is_once():
         "load_policy": {"path": "x"},
         "normalize_observations": False,
     }
-    before, defaults = copy.deepcopy(given), copy.deepcopy(DEFAULT_WEIGHTS)
+    before, defaults = copy.deepcopy(given), copy.deepcopy(default_weights())
     config = TrainConfig(**given)
     whole = copy.deepcopy(asdict(config))
     resolved = config.resolve()
-    assert given == before and asdict(config) == whole and defaults == DEFAULT_WEIGHTS
+    assert given == before and asdict(config) == whole and defaults == default_weights()
     assert resolved.resolve() == resolved
     assert resolved.rl_args == before["rl_args"]
 
@@ -161,9 +161,41 @@ def test_configs_do_not_share_their_dicts():
             {"embed_types": ["zoo", "zoo"], "embed_paths": ["1"]},
             "embed_types has 2 entries and embed_paths 1",
         ),
-        ({"embed_types": ["zoo", "zoo"], "embed_paths": ["1", "1"]}, "several"),
+        ({"load_policy": {"type": "zoo"}}, "load_policy.type is 'zoo', but load_policy.path"),
+        (
+            {"embed_type": "zoo", "embed_types": [], "embed_paths": []},
+            "embed_type was given beside",
+        ),
+        ({"embed_weights": [1, 2]}, "embed_weights is for several"),
+        (
+            {"embed_types": ["zero", "random"], "embed_paths": ["", ""]},
+            "embed_paths must be a path, a tag or numbers, got ''",
+        ),
+        (
+            {"embed_types": ["zero"] * 2, "embed_paths": ["-"] * 2, "embed_weights": [1]},
+            "2 policies need as many weights",
+        ),
+        ({"transparent_params": ["ff_plicy"]}, "transparency key 'ff_plicy'"),
+        ({"embed_noise": True, "embed_noise_params": {"anneal_frac": 0}}, "no noise"),
+        (
+            {"embed_noise": True, "embed_noise_params": {"metric": "sparse"}, "rew_shape": False},
+            "needs rew_shape=True",
+        ),
+        ({"embed_noise": True, "transparent_params": ["obs"]}, "does not go with embed_noise"),
+        # attacks
+        ({"attack": "basline"}, "unknown attack 'basline'"),
+        ({"attack_params": {"kind": "risk"}}, "attack_params was given without attack"),
+        ({"attack": "baseline", "rew_shape": False}, "needs rew_shape=True"),
+        ({"attack": "baseline", "embed_types": [], "embed_paths": []}, "nobody is embedded"),
+        (
+            {"attack": "lookback", "embed_types": ["zero"] * 2, "embed_paths": ["-"] * 2},
+            "attack=lookback needs one embedded policy, got 2",
+        ),
         ({"embed_type": "zooo"}, "unknown policy type in embed_types: 'zooo'.*'zoo'"),
-        ({"embed_types": ["sac"], "embed_paths": ["1"]}, "'sac'.*constant, ppo, random, zero, zoo"),
+        (
+            {"embed_types": ["gail"], "embed_paths": ["1"]},
+            "'gail'.*constant, ppo, random",
+        ),
         ({"embed_index": 2}, "embed_index must be 0 or 1, got 2"),
         ({"embed_index": -1}, "embed_index must be 0 or 1, got -1"),
         # other policies
@@ -204,9 +236,9 @@ def test_configs_do_not_share_their_dicts():
         ({"rl_args": {"noptepoch": 7}}, "noptepoch"),
         ({"rl_args": {"gamma": 1.5}}, "gamma"),
         # rewards
-        ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac must be in.*got 2"),
+        ({"rew_shape_params": {"anneal_frac": 2}}, "anneal_frac must be a number in.*got 2"),
         ({"rew_shape_params": {"anneal_frac": "x"}}, "anneal_frac"),
-        ({"rew_shape_params": {"weight": {}}}, "rew_shape_params has no entry 'weight'"),
+        ({"rew_shape_params": {"weight": {}}}, "unknown entry of rew_shape_params 'weight'"),
         ({"rew_shape_params": {"weights": {"dense": {}}}}, "sparse"),
         ({"rew_shape_params": {"weights": 3}}, "weights"),
         ({"rew_shape_params": {"weights": {"dense": 3, "sparse": {}}}}, "dense"),
@@ -249,6 +281,13 @@ def test_known_entries_are_taken():
 @pytest.mark.parametrize("name", NAMED_CONFIGS)
 def test_named_configs_resolve(name):
     TrainConfig.from_dict(copy.deepcopy(NAMED_CONFIGS[name])).resolve()
+
+
+def test_attacks_start_from_the_sparse_reward():
+    assert TrainConfig(attack="baseline").resolve().rew_shape_params["anneal_frac"] == 0
+    given = TrainConfig(attack="baseline", rew_shape_params={"anneal_frac": 0.5}).resolve()
+    assert given.rew_shape_params["anneal_frac"] == 0.5
+    assert "anneal_frac" not in TrainConfig().resolve().rew_shape_params
 
 
 # What the game is told.

@@ -312,30 +312,46 @@ def test_every_finished_game_is_counted():
     # In 12 steps environment 0 finishes 6 games, 1 finishes 4, 2 finishes 3 and 3 finishes none.
     game = OutcomeGame([2, 3, 4, 100], winners=[0, 1, None, 0], unstable=[2])
     monitor = play(game, 12)
-    assert (monitor.wins, monitor.ties, monitor.games) == ([6, 4], 3, 13)
-    values = monitor.log_values()
+    assert (monitor.outcomes.wins, monitor.outcomes.ties, monitor.outcomes.games) == ([6, 4], 3, 13)
+    values = monitor.outcomes.log_values()
     assert values == {
         "game_total": 13,
         "game_count_win0": 6,
         "game_count_win1": 4,
         "game_count_tie": 3,
         "game_unstable": 3,
+        "game_aided": 0,
         "game_win0": 6 / 13,
         "game_win1": 4 / 13,
         "game_tie": 3 / 13,
         "game_length": (6 * 2 + 4 * 3 + 3 * 4) / 13,
     }
-    monitor.clear()
-    assert monitor.games == 0
+    monitor.outcomes.clear()
+    assert monitor.outcomes.games == 0
 
 
 def test_games_that_end_in_the_same_step_all_count():
     monitor = play(OutcomeGame([1] * 5, winners=[0, 0, 1, None, 1]), 2)
-    assert (monitor.wins, monitor.ties) == ([4, 4], 2)
+    assert (monitor.outcomes.wins, monitor.outcomes.ties) == ([4, 4], 2)
+
+
+def test_games_that_training_aids_changed_are_counted_apart():
+    game = OutcomeGame([2, 3], winners=[0, 1])
+    inner = game.step
+
+    def step(actions):
+        obs, rewards, dones, infos = inner(actions)
+        if dones[1]:
+            infos[1]["aided"] = True
+        return obs, rewards, dones, infos
+
+    game.step = step
+    outcomes = play(game, 12).outcomes
+    assert (outcomes.wins, outcomes.ties, outcomes.aided, outcomes.games) == ([6, 0], 0, 4, 6)
 
 
 def test_no_proportions_before_the_first_game():
-    values = play(ScriptedGame([100]), 3).log_values()
+    values = play(ScriptedGame([100]), 3).outcomes.log_values()
     assert values["game_total"] == 0
     assert "game_win0" not in values and "game_length" not in values
 
@@ -343,10 +359,10 @@ def test_no_proportions_before_the_first_game():
 def test_outcomes_are_restored():
     game = OutcomeGame([2, 3, 4], winners=[0, 1, None], unstable=[1])
     monitor = play(game, 7)
-    state, values = monitor.state_dict(), monitor.log_values()
+    state, values = monitor.state_dict(), monitor.outcomes.log_values()
     other = play(ScriptedGame([2, 3, 4]), 5)
     other.load_state_dict(state)
-    assert other.log_values() == values
+    assert other.outcomes.log_values() == values
     assert other.venv.t.tolist() == [1, 1, 3]  # the game's own state goes with it
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from aprl.envs import make_vec
-from aprl.errors import AprlError, PolicyError, RunError
+from aprl.errors import AprlError, ConfigError, PolicyError, RunError
 from aprl.files import read_json
 from aprl.policies import ActorCriticMlp, MlpPolicy, load_policy, load_saved, save_policy
-from aprl.runs import CHECKPOINT_DIR, PROGRESS_FILE, STATUS_FILE
+from aprl.runs import CHECKPOINT_DIR, PROGRESS_FILE, STATUS_FILE, new_run_dir
 from aprl.training import run as run_module
 from aprl.training.config import TrainConfig
 from aprl.training.interruption import Interrupted
-from aprl.training.run import new_run_dir, resume_run, start_run
+from aprl.training.run import resume_run, start_run
 
 RPS = {
     "env_name": "aprl/RockPaperScissors-v0",
@@ -116,7 +116,7 @@ def test_signal_stops_cleanly_in_the_middle_of_a_rollout(tmp_path, monkeypatch, 
     whole = start_run(config(tmp_path, RPS))
     whole.train()
     stopped = start_run(config(tmp_path, RPS, checkpoint_interval=10**6))
-    step = stopped.game.unwrapped.step
+    step = stopped.stack.game.unwrapped.step
     calls = []
 
     def step_then_signal(actions):
@@ -125,7 +125,7 @@ def test_signal_stops_cleanly_in_the_middle_of_a_rollout(tmp_path, monkeypatch, 
             os.kill(os.getpid(), signum)
         return step(actions)
 
-    monkeypatch.setattr(stopped.game.unwrapped, "step", step_then_signal)
+    monkeypatch.setattr(stopped.stack.game.unwrapped, "step", step_then_signal)
     with pytest.raises(Interrupted, match="resume=") as caught:
         stopped.train()
     assert caught.value.signum == signum
@@ -173,15 +173,15 @@ def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
             ),
         )
     else:
-        log_values = run.monitor.log_values
+        log_values = run.stack.monitor.outcomes.log_values
 
         def log_values_then_signal():
             if run.learner.num_timesteps == 128:  # at the end of the second rollout
-                run.stop_signal.received = signal.SIGTERM
+                run.directory.signals.received = signal.SIGTERM
                 monkeypatch.setattr(run_module, "save_state", full)
             return log_values()
 
-        monkeypatch.setattr(run.monitor, "log_values", log_values_then_signal)
+        monkeypatch.setattr(run.stack.monitor.outcomes, "log_values", log_values_then_signal)
     kept = 128 if stage == "final policy" else 64
     with pytest.raises(RunError, match=rf"No space left on device.*at {kept} steps"):
         run.train()
@@ -198,7 +198,7 @@ def test_full_disk_at_the_end(tmp_path, monkeypatch, stage):
 def test_what_cannot_start_leaves_no_run_behind(tmp_path):
     with pytest.raises(AprlError, match="constant"):
         start_run(config(tmp_path, RPS, embed_path="7"))
-    assert list((tmp_path / "runs").iterdir()) == []
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_missing_normal_opponent_is_found_before_training_not_after(tmp_path):
@@ -208,12 +208,23 @@ def test_a_missing_normal_opponent_is_found_before_training_not_after(tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_error_in_the_game_marks_the_run_as_failed(tmp_path):
-    weights = {"dense": {"reward_foo": 1.0}, "sparse": {"reward_remaining": 1.0}}
-    run = start_run(config(tmp_path, RPS, rew_shape_params={"weights": weights}))
-    with pytest.raises(AprlError, match="reward_foo"):
+def test_error_in_the_game_marks_the_run_as_failed(tmp_path, monkeypatch):
+    run = start_run(config(tmp_path, RPS))
+
+    def broken(actions):
+        raise AprlError("the game is broken")
+
+    monkeypatch.setattr(run.stack.game.unwrapped, "step", broken)
+    with pytest.raises(AprlError, match="broken"):
         run.train()
     assert read_json(run.run_dir / STATUS_FILE)["status"] == "failed"
+
+
+def test_unknown_reward_terms_are_found_before_anything_is_written(tmp_path):
+    weights = {"dense": {"reward_foo": 1.0}, "sparse": {"reward_remaining": 1.0}}
+    with pytest.raises(ConfigError, match=r"reward_foo.*it reports \['reward_move'"):
+        start_run(config(tmp_path, RPS, rew_shape_params={"weights": weights}))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path):
@@ -284,6 +295,6 @@ def test_policies_of_a_run_load_and_play(tmp_path):
     final, early = actions.values()
     assert (final != early).any(), "the checkpoint's policy is not the final one"
     # The learner itself, which normalises outside its network, means the same actions.
-    normalised = run.normaliser.normalize_obs(obs[1])
+    normalised = run.stack.normaliser.normalize_obs(obs[1])
     own, _ = run.learner.predict(normalised, deterministic=True)
     np.testing.assert_allclose(final, own, atol=1e-5)

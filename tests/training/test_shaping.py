@@ -8,9 +8,9 @@ import pytest
 from aprl.envs import make_vec
 from aprl.errors import ConfigError
 from aprl.policies import ConstantPolicy
-from aprl.training.config import DEFAULT_WEIGHTS
+from aprl.training.config import default_weights
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
-from aprl.training.schedules import ConstantAnnealer, LinearAnnealer
+from aprl.training.schedules import ConstantAnnealer, EpisodeStatistics, LinearAnnealer
 from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params, check_weights
 from tests.training.fakes import CountingPolicy, ScriptedGame
 
@@ -25,7 +25,10 @@ class PayingGame(ScriptedGame):
         }
 
 
-def shaped(annealer, progress=0.0, weights=DEFAULT_WEIGHTS, lengths=(2, 3, 100), seat=0):
+WEIGHTS = default_weights()
+
+
+def shaped(annealer, progress=0.0, weights=WEIGHTS, lengths=(2, 3, 100), seat=0):
     game = PayingGame(lengths)
     flat = FlattenSingletonVecEnv(CurryVecEnv(game, CountingPolicy(), 1 - seat), seat)
     tell = progress if callable(progress) else lambda: progress
@@ -53,7 +56,9 @@ def step(venv):
     ],
 )
 def test_reward_is_the_blend_at_this_progress(params, progress, expected):
-    np.testing.assert_allclose(step(shaped(annealer_from_params(params), progress)), expected)
+    np.testing.assert_allclose(
+        step(shaped(annealer_from_params(params, EpisodeStatistics(1)), progress)), expected
+    )
 
 
 def test_the_other_seat_is_paid_by_its_own_terms():
@@ -78,7 +83,7 @@ def test_matrix_games_can_be_shaped():
     game = make_vec("aprl/RockPaperScissors-v0", 3)
     space = game.action_spaces[0]
     flat = FlattenSingletonVecEnv(CurryVecEnv(game, ConstantPolicy(space, space, 2), 1), 0)
-    venv = RewardShapingVecWrapper(flat, DEFAULT_WEIGHTS, ConstantAnnealer(0), lambda: 0.0)
+    venv = RewardShapingVecWrapper(flat, default_weights(), ConstantAnnealer(0), lambda: 0.0)
     venv.reset()
     np.testing.assert_allclose(venv.step(np.array([0, 1, 2]))[1], [0.01, -0.01, 0])
 
@@ -181,4 +186,4 @@ def test_malformed_weights_are_refused(weights, message):
 )
 def test_malformed_parameters_are_refused(params, message):
     with pytest.raises(ConfigError, match=message):
-        annealer_from_params(params)
+        annealer_from_params(params, EpisodeStatistics(1))

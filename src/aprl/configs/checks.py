@@ -1,14 +1,18 @@
 """Checks that every configuration shares."""
 
 import difflib
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from aprl.errors import ConfigError
+from aprl.errors import ConfigError, DeprecatedName
 
 _Config = TypeVar("_Config")
+
+MAX_SEED = 2**32 - 1  # what every random generator in use takes
+MAX_COUNT = 2**63 - 1  # what fits into the 64 bits of NumPy and safetensors
 
 # How a type is called in a message, and the values that pass for it.
 _TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
@@ -39,8 +43,8 @@ def check_entries(config_class: type, values: dict[str, Any]) -> None:
 def with_types(config: _Config) -> _Config:
     """A copy of a config dataclass, each value of the type that its field is declared with.
 
-    Numbers in fields for text become text: command lines read `exp_name=5` as a number. Fields that
-    are config dataclasses themselves, or of any type, are left as they are.
+    Numbers, and lists of numbers, in fields for text become text, see `as_text`. Fields that are
+    config dataclasses themselves, or of any type, are left as they are.
 
     Raises:
         ConfigError: a value of another type.
@@ -54,10 +58,11 @@ def with_types(config: _Config) -> _Config:
         kinds = [get_origin(h) or h for h in (get_args(hint) if _is_union(hint) else (hint,))]
         if any(_passes(value, kind) for kind in kinds):
             continue
-        if str not in kinds or not _passes(value, float):
+        text = as_text(value) if str in kinds else None
+        if text is None:
             expected = " or ".join(_described(kind) for kind in kinds)
             raise ConfigError(f"{name} must be {expected}, got {value!r}")
-        texts[name] = str(value)
+        texts[name] = text
     return replace(config, **texts)  # type: ignore[type-var]
 
 
@@ -75,13 +80,75 @@ def _passes(value: Any, kind: type) -> bool:
 
 
 def require_at_least(name: str, value: Any, least: int) -> None:
-    """Check for a whole number of at least `least`.
+    """Check for a whole number of at least `least`, and at most `MAX_COUNT`.
 
     Raises:
         ConfigError: anything else.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if _is_whole(value) and value > MAX_COUNT:
+        raise ConfigError(f"{name} must be a whole number of at most 2**63 - 1, got {value!r}")
+    if not _is_whole(value) or value < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def require_between(name: str, value: Any, least: int, most: int) -> None:
+    """Check for a whole number from `least` to `most`.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    require_at_least(name, value, least)
+    if value > most:
+        raise ConfigError(f"{name} must be a whole number of at most {most}, got {value!r}")
+
+
+def require_nonempty(config: Any, names: Iterable[str]) -> None:
+    """Refuse empty texts, which as a path would silently mean the working directory.
+
+    Args:
+        config: a config dataclass.
+        names: of the fields to check; None passes.
+
+    Raises:
+        ConfigError: an empty one.
+    """
+    for name in names:
+        value = getattr(config, name)
+        if isinstance(value, str) and not value.strip():
+            raise ConfigError(f"{name} is empty; give a value, or leave it out")
+
+
+def current_name(name: Any, old_names: Mapping[str, str], what: str) -> Any:
+    """Replace an old name that is still accepted by its present one, with a warning.
+
+    Args:
+        name: as given; anything but an old name is returned as it is.
+        old_names: old name to present name.
+        what: is named, for the message.
+    """
+    if not isinstance(name, str) or name not in old_names:
+        return name
+    message = f"{what} {name!r} is deprecated; use {old_names[name]!r}"
+    warnings.warn(message, DeprecatedName, stacklevel=3)
+    return old_names[name]
+
+
+def as_text(value: Any) -> str | None:
+    """A value of a text field as text: numbers, and lists of numbers joined by commas.
+
+    Command lines read `5` as a number and `0.1,0.2` as a list. None if it is neither.
+    """
+    if isinstance(value, str):
+        return value
+    if _passes(value, float):
+        return str(value)
+    if isinstance(value, list | tuple) and value and all(_passes(v, float) for v in value):
+        return ",".join(map(str, value))
+    return None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def require_within(

@@ -46,6 +46,8 @@ FINETUNE_SPARSE: dict[str, Any] = {
 # The victim learns on as it learned to run, now with the adversary in its way.
 FINETUNE_DEFENCE: dict[str, Any] = {
     **LEARN_TO_RUN,
+    "rl_args": {k: v for k, v in LEARN_TO_RUN["rl_args"].items() if k != "log_std_init"},
+    "defence": "single",
     "exp_name": "finetune_defence",
     "env_name": ANT_GAME,
     "load_policy": {"type": "ppo", "path": ANT_VICTIM},

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium import spaces
@@ -64,6 +64,35 @@ class VecMultiEnv(ABC):
     def unwrapped(self) -> "VecMultiEnv":
         """The game itself, below all wrappers."""
         return self
+
+
+@runtime_checkable
+class BranchableGame(Protocol):
+    """A game whose states in progress can be copied, also into another batch of the same game."""
+
+    def get_simulator_state(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Complete states of games in progress, opaque rows `(k, n)`."""
+        ...
+
+    def set_simulator_state(self, env_ids: Sequence[int] | np.ndarray, rows: np.ndarray) -> None:
+        """Put back such rows, into the same or other environments."""
+        ...
+
+    def reset(self) -> Observations:
+        """See `VecMultiEnv.reset`."""
+        ...
+
+    def step(self, actions: Sequence[np.ndarray]) -> Step:
+        """See `VecMultiEnv.step`."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `VecMultiEnv.state_dict`."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `VecMultiEnv.load_state_dict`."""
+        ...
 
 
 class VecMultiWrapper(VecMultiEnv):

@@ -152,6 +152,21 @@ class CrowdedLine(VecMultiEnv):
             rng.bit_generator.state = stream
         self._started = bool(state["started"])
 
+    def get_simulator_state(self, env_ids: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Games in progress as rows `(k, 3 A + 1)`, for branching; see `BranchableGame`."""
+        ids = np.asarray(env_ids)
+        motion = self._state[:, ids].transpose(1, 0, 2).reshape(len(ids), -1)
+        lengths = self._tracker.lengths[ids, None]
+        return np.concatenate([motion, self._tracker.returns[:, ids].T, lengths], axis=1)
+
+    def set_simulator_state(self, env_ids: Sequence[int] | np.ndarray, rows: np.ndarray) -> None:
+        """Put back rows of `get_simulator_state`, into the same or other environments."""
+        ids, agents = np.asarray(env_ids), self.num_agents
+        motion, returns, lengths = np.split(rows, [2 * agents, 3 * agents], axis=1)
+        self._state[:, ids] = motion.reshape(len(ids), agents, 2).transpose(1, 0, 2)
+        self._tracker.returns[:, ids] = returns.T
+        self._tracker.lengths[ids] = lengths[:, 0]
+
     def _draw_starts(self, mask: np.ndarray) -> None:
         """Draw new starts where `mask` is True; the loop is over the episodes that begin."""
         for env in np.flatnonzero(mask):

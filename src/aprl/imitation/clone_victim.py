@@ -20,7 +20,7 @@ from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.envs import check_env_id
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, DemonstrationError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import write_json
 from aprl.imitation.bc import BCConfig, Clone, clone
 from aprl.imitation.demonstrations import Demonstrations, load_demonstrations
@@ -239,7 +239,7 @@ def clone_table(config: CloneConfig, result: ClonedVictim) -> Table:
     return table
 
 
-clone_experiment = new_experiment("clone_victim", asdict(CloneConfig()), {})
+clone_experiment = CommandExperiment("clone_victim", CloneConfig)
 
 
 @clone_experiment.main

@@ -6,7 +6,7 @@ The expert is a saved policy, or one that is trained first with PPO. Games are r
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import require_writable_directory
 from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
 from aprl.imitation.environments import GymVecEnv, check_gym_id
@@ -167,9 +167,9 @@ def _train(
     return policy, str(directory)
 
 
-demonstrations_experiment = new_experiment(
+demonstrations_experiment = CommandExperiment(
     "demonstrations",
-    asdict(DemonstrationConfig()),
+    DemonstrationConfig,
     {
         "cartpole": {"env_name": "CartPole-v1", "horizon": 500},
         "swimmer": {

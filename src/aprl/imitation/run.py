@@ -32,6 +32,7 @@ from aprl.runs import (
     PROGRESS_FILE,
     STATUS_FILE,
     TENSORBOARD_DIR,
+    new_run_dir,
 )
 from aprl.training.checkpoints import load_state, save_state
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
@@ -39,7 +40,6 @@ from aprl.training.interruption import Interrupted, StopSignal
 from aprl.training.learner import make_ppo, policy_of
 from aprl.training.random_state import PrivateRandomState
 from aprl.training.records import CsvLog, ProgressDisplay
-from aprl.training.run import new_run_dir
 
 REWARD_DIR = "reward_net"
 EVALUATION_FILE = "evaluation.json"

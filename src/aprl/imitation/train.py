@@ -12,7 +12,14 @@ from typing import Any
 from rich.console import Console
 
 from aprl.configs.imitation import NAMED_CONFIGS
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import (
+    RESUME,
+    CommandExperiment,
+    as_plain,
+    command_line,
+    output,
+    user_errors,
+)
 from aprl.imitation.config import ImitationConfig
 from aprl.imitation.evaluate import Comparison
 from aprl.imitation.run import ImitationRun, resume_run, start_run
@@ -62,9 +69,7 @@ def _finish(run: ImitationRun, console: Console | None) -> ImitationResult:
     return ImitationResult(run.run_dir, policy_dir, comparison)
 
 
-imitation_experiment = new_experiment(
-    "imitation", {**ImitationConfig().to_dict(), "resume": None}, NAMED_CONFIGS
-)
+imitation_experiment = CommandExperiment("imitation", ImitationConfig, NAMED_CONFIGS, extra=RESUME)
 
 
 @imitation_experiment.main
@@ -78,7 +83,7 @@ def _run(_config: dict[str, Any]) -> str:
         if resumed:
             path = str(resumed)
             if resumed is True:
-                path = str(newest_unfinished(config.root_dir, config.exp_name))
+                path = str(newest_unfinished(config.root_dir))
             result = resume(path, console)
         else:
             result = imitate(config, console)

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from aprl.configs.checks import current_name
 from aprl.envs.names import canonical_game
-from aprl.errors import PolicyError, unknown_name
+from aprl.errors import AprlWarning, ConfigError, PolicyError, unknown_name
 from aprl.policies.base import Policy
 from aprl.policies.simple import ConstantPolicy, RandomPolicy, ZeroPolicy
 from aprl.policies.spaces import describe, fits
-from aprl.policies.store import HEADER_FILE, load_saved
+from aprl.policies.store import HEADER_FILE, load_saved, read_header
 from aprl.policies.zoo import DEFAULT_ZOO_DIR, zoo_directory
 
-POLICY_TYPES = ("zoo", "ppo", "zero", "random", "constant")
+POLICY_TYPES = ("zoo", "ppo", "recurrent_ppo", "sac", "zero", "random", "constant")
+TRAINED = ("ppo", "recurrent_ppo", "sac")  # policy directories; the header says what is inside
 ALIASES = {"ppo2": "ppo"}  # names of the TensorFlow era
 
 
@@ -35,9 +37,10 @@ def load_policy(
 
     Args:
         policy_type: one of `POLICY_TYPES`; the old name `ppo2` stands for `ppo`.
-        path: for `zoo` the tag of a published policy, such as "1"; for `ppo` a policy directory, or
-            a run directory with `final_model/` in it; for `constant` a number, or several (comma
-            separated or a list); ignored for `zero` and `random`.
+        path: for `zoo` the tag of a published policy, such as "1"; for `ppo`, `recurrent_ppo` and
+            `sac`, which mean the same, a policy directory, or a run directory with `final_model/`
+            in it; for `constant` a number, or several (comma separated or a list); ignored for
+            `zero` and `random`.
         observation_space: of the agent in the game.
         action_space: of the agent in the game; actions are clipped to it.
         env_name: environment id, such as `multicomp/YouShallNotPassHumans-v1`.
@@ -68,9 +71,24 @@ def load_policy(
                 f"{directory} does not fit agent {index} of {env_name}: its {what} are "
                 f"{describe(ours)}, the game's {describe(games)}"
             )
+    _warn_if_foreign(directory, env_name, index)
     # The bounds that count are those of the game that is played.
     policy.observation_space, policy.action_space = observation_space, action_space
     return policy
+
+
+def _warn_if_foreign(directory: Path, env_name: str, index: int) -> None:
+    """Warn of a policy that was trained for another game or side and only happens to fit."""
+    provenance = read_header(directory)["provenance"]
+    game, side = provenance.get("env_name"), provenance.get("agent_index")
+    try:
+        same_game = not isinstance(game, str) or canonical_game(game) == canonical_game(env_name)
+    except ConfigError:  # nothing that can be compared
+        same_game = True
+    if not same_game or (isinstance(side, int) and side != index):
+        trained = f"agent {side} of {game}" if isinstance(side, int) else str(game)
+        message = f"{directory} was trained as {trained}, and now plays agent {index} of {env_name}"
+        warnings.warn(message, AprlWarning, stacklevel=3)
 
 
 def resolve_policy_directory(
@@ -99,19 +117,15 @@ def resolve_policy_directory(
     policy_type = _canonical_type(policy_type)
     if policy_type == "zoo":
         return _zoo_policy(path, env_name, index, zoo_dir)
-    if policy_type == "ppo":
+    if policy_type in TRAINED:
         return _trained_policy(path)
     return None
 
 
-def _canonical_type(policy_type: str) -> str:
-    if policy_type in ALIASES:
-        current = ALIASES[policy_type]
-        message = f"policy type {policy_type!r} is deprecated; use {current!r}"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
-        return current
+def _canonical_type(policy_type: Any) -> str:
+    policy_type = current_name(policy_type, ALIASES, "policy type")
     if policy_type not in POLICY_TYPES:
-        raise unknown_name("policy type", policy_type, POLICY_TYPES)
+        raise unknown_name("policy type", str(policy_type), POLICY_TYPES)
     return policy_type
 
 

@@ -182,6 +182,16 @@ class LstmPolicy(NetworkPolicy):
             new = self._advance(obs, state, episode_start).numpy()
         return {"ff_policy": new[:, POLICY + 1], "ff_value": new[:, VALUE + 1]}
 
+    @torch.inference_mode()
+    def next_state(
+        self,
+        obs: np.ndarray,
+        state: np.ndarray | None = None,
+        episode_start: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The state `(n, 4, hidden)` that seeing these observations leads to."""
+        return self._advance(obs, state, episode_start).numpy()
+
     def _advance(
         self, obs: np.ndarray, state: np.ndarray | None, episode_start: np.ndarray | None
     ) -> torch.Tensor:

@@ -70,6 +70,15 @@ def one_hot(obs: np.ndarray, space: spaces.Discrete) -> np.ndarray:
     return encoded
 
 
+def as_floats(obs: np.ndarray, space: spaces.Space) -> np.ndarray:
+    """Observations as rows of floats, `(n, width(space))`; choices are one-hot.
+
+    Raises:
+        PolicyError: see `one_hot`.
+    """
+    return one_hot(obs, space) if isinstance(space, spaces.Discrete) else np.asarray(obs)
+
+
 def to_json(space: spaces.Space) -> dict[str, Any]:
     """Describe a space in JSON types; bounds are scalars where uniform, infinities are strings.
 

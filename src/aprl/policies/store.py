@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 import safetensors.torch
 import torch
+from gymnasium import spaces
 from safetensors import SafetensorError
 
 from aprl import __version__
 from aprl.errors import AprlError, PolicyError, RunError
 from aprl.files import PathLike, atomic_path, read_json, sha256, write_json
 from aprl.policies import spaces as space_json
+from aprl.policies.merged import MergedPolicy
 from aprl.policies.network import MlpPolicy, NetworkPolicy
 from aprl.policies.recurrent import LstmPolicy
+from aprl.policies.squashed import SquashedPolicy
 
 FORMAT = "aprl-policy"
 FORMAT_VERSION = 1
@@ -32,7 +35,7 @@ HEADER_FILE = "policy.json"
 
 # A new kind of network is one more entry; the files' format stays the same.
 NETWORKS: dict[str, type[NetworkPolicy]] = {
-    cls.network_name: cls for cls in (MlpPolicy, LstmPolicy)
+    cls.network_name: cls for cls in (MlpPolicy, LstmPolicy, SquashedPolicy, MergedPolicy)
 }
 
 
@@ -116,25 +119,38 @@ def load_saved(directory: PathLike, seed: int | np.random.SeedSequence = 0) -> N
             tensors = {k: v.clone() for k, v in safetensors.torch.load(weights).items()}
         except (SafetensorError, ValueError, KeyError) as error:
             raise PolicyError(f"not a safetensors file: {error}") from None
-    with _naming(directory / HEADER_FILE):
-        name = header["architecture"]["network"]
-        if name not in NETWORKS:
-            known = ", ".join(NETWORKS)
-            raise PolicyError(f"network {name!r} is not known to this version, only {known}")
-        # "meta" tensors have a shape but no memory: nothing is initialised only to be replaced,
-        # nor is PyTorch's global generator advanced.
-        with torch.device("meta"):
-            policy = NETWORKS[name].from_architecture(
-                header["architecture"],
-                space_json.from_json(header["observation_space"]),
-                space_json.from_json(header["action_space"]),
-                seed,
-            )
+    # "meta" tensors have a shape but no memory: nothing is initialised only to be replaced, nor is
+    # PyTorch's global generator advanced.
+    with _naming(directory / HEADER_FILE), torch.device("meta"):
+        policy = build_network_policy(
+            header["architecture"],
+            space_json.from_json(header["observation_space"]),
+            space_json.from_json(header["action_space"]),
+            seed,
+        )
     with _naming(path):
         _check_layout(policy.network.state_dict(), tensors)
         _check_values(tensors)
     policy.network.load_state_dict(tensors, assign=True)
     return policy
+
+
+def build_network_policy(
+    architecture: dict[str, Any],
+    observation_space: spaces.Space,
+    action_space: spaces.Space,
+    seed: int | np.random.SeedSequence = 0,
+) -> NetworkPolicy:
+    """A policy with fresh weights, from what `NetworkPolicy.architecture` returned.
+
+    Raises:
+        PolicyError: a kind of network that is not known, or one that cannot be built.
+    """
+    name = architecture.get("network")
+    if name not in NETWORKS:
+        known = ", ".join(NETWORKS)
+        raise PolicyError(f"network {name!r} is not known to this version, only {known}")
+    return NETWORKS[name].from_architecture(architecture, observation_space, action_space, seed)
 
 
 def read_header(directory: PathLike) -> dict[str, Any]:

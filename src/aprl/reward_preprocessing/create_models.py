@@ -6,12 +6,12 @@
 import os
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aprl.errors import unknown_name
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import PathLike, require_writable_directory
 from aprl.reward_preprocessing.configs import ENV_NAMED, RESULTS_DIR, RUNS_DIR, read_config
 from aprl.reward_preprocessing.envs import true_reward_net
@@ -73,7 +73,7 @@ def create_models(out_dir: PathLike, model_format: str = "pt") -> list[Path]:
     return [folder / name for name in names]
 
 
-create_models_experiment = new_experiment("create_models", asdict(CreateModelsConfig()), {})
+create_models_experiment = CommandExperiment("create_models", CreateModelsConfig)
 
 
 @create_models_experiment.main

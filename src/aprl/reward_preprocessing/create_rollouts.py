@@ -5,7 +5,7 @@
 
 import re
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import require_writable_directory
 from aprl.reward_preprocessing.configs import ENV_PART, RESULTS_DIR, RUNS_DIR, read_config
 from aprl.reward_preprocessing.environments import EnvConfig
@@ -85,11 +85,11 @@ def create_rollouts(config: CreateRolloutsConfig) -> list[Path]:
     ]
 
 
-create_rollouts_experiment = new_experiment(
+create_rollouts_experiment = CommandExperiment(
     "create_rollouts",
-    {k: v for k, v in asdict(CreateRolloutsConfig()).items() if k != "env"},
+    CreateRolloutsConfig,
     {"random_rollouts": {"rollouts": [{"random_prob": 1.0, "name": "random"}]}},
-    {"env": ENV_PART},
+    parts={"env": ENV_PART},
 )
 
 

@@ -4,12 +4,12 @@
 """
 
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.reward_preprocessing.configs import (
     ENV_PART,
     OBJECTIVE_SETS,
@@ -109,11 +109,11 @@ def plot_heatmaps(config: PlotHeatmapsConfig) -> list[Path]:
     return [*files, page]
 
 
-plot_heatmaps_experiment = new_experiment(
+plot_heatmaps_experiment = CommandExperiment(
     "plot_heatmaps",
-    {k: v for k, v in asdict(PlotHeatmapsConfig()).items() if k != "env"},
+    PlotHeatmapsConfig,
     OBJECTIVE_SETS,
-    {"env": ENV_PART},
+    parts={"env": ENV_PART},
 )
 
 

@@ -4,7 +4,7 @@
 """
 
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.reward_preprocessing.configs import (
     ENV_PART,
     OBJECTIVE_SETS,
@@ -121,11 +121,11 @@ def _title(path: str) -> str:
     return _CURVE_TITLES.get(title.lower(), title)
 
 
-plot_reward_curves_experiment = new_experiment(
+plot_reward_curves_experiment = CommandExperiment(
     "plot_reward_curves",
-    {k: v for k, v in asdict(PlotRewardCurvesConfig()).items() if k != "env"},
+    PlotRewardCurvesConfig,
     OBJECTIVE_SETS,
-    {"env": ENV_PART},
+    parts={"env": ENV_PART},
 )
 
 

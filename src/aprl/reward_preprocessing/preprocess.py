@@ -7,13 +7,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError, unknown_name
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import require_writable_directory, write_json
 from aprl.reward_preprocessing.certificate import Certificate, certify
 from aprl.reward_preprocessing.configs import (
@@ -225,11 +225,11 @@ def gradient_options(
     )
 
 
-preprocess_experiment = new_experiment(
+preprocess_experiment = CommandExperiment(
     "preprocess",
-    {k: v for k, v in asdict(PreprocessConfig()).items() if k not in ("env", "rollouts")},
+    PreprocessConfig,
     PREPROCESS_NAMED,
-    {"env": ENV_PART, "rollouts": ROLLOUTS_PART},
+    parts={"env": ENV_PART, "rollouts": ROLLOUTS_PART},
 )
 
 

@@ -6,14 +6,14 @@ certifies that they ask for the same, and draws them: rows that looked different
 
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from aprl.configs.checks import require_at_least
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.reward_preprocessing.configs import RESULTS_DIR, RUNS_DIR, read_config
 from aprl.reward_preprocessing.create_models import create_models
 from aprl.reward_preprocessing.environments import EnvConfig
@@ -102,7 +102,7 @@ def _write_page(out: Path, names: dict[str, list[str]]) -> Path:
     return write_page(out / "index.html", "Reward preprocessing: a tour", figures, table)
 
 
-tour_experiment = new_experiment("tour", asdict(TourConfig()), {})
+tour_experiment = CommandExperiment("tour", TourConfig)
 
 
 @tour_experiment.main

@@ -14,7 +14,7 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError, unknown_name
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import write_json
 from aprl.policies.store import save_policy
 from aprl.reward_preprocessing.agents import load_agent
@@ -32,10 +32,9 @@ from aprl.reward_preprocessing.rewards import (
     save_reward_net,
 )
 from aprl.reward_preprocessing.rl import make_learner
-from aprl.runs import CONFIG_FILE, FINAL_MODEL_DIR
+from aprl.runs import CONFIG_FILE, FINAL_MODEL_DIR, new_run_dir
 from aprl.training.learner import ppo_arguments
 from aprl.training.records import ProgressDisplay
-from aprl.training.run import new_run_dir
 
 REWARD_TYPES = ("tabular", "mlp")
 
@@ -199,11 +198,11 @@ def train_drlhp(config: TrainDrlhpConfig) -> TrainDrlhpResult:
     return TrainDrlhpResult(run_dir, reward_path, policy_dir, reports)
 
 
-train_drlhp_experiment = new_experiment(
+train_drlhp_experiment = CommandExperiment(
     "train_drlhp",
-    {k: v for k, v in asdict(TrainDrlhpConfig()).items() if k != "env"},
+    TrainDrlhpConfig,
     DRLHP_NAMED,
-    {"env": ENV_PART},
+    parts={"env": ENV_PART},
 )
 
 

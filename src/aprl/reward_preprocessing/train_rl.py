@@ -12,17 +12,16 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import write_json
 from aprl.policies.store import save_policy
 from aprl.reward_preprocessing.configs import ENV_PART, RL_NAMED, RUNS_DIR, read_config
 from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.rewards import load_reward_net
 from aprl.reward_preprocessing.rl import MeanReturn, OnSteps, evaluate_policy, make_learner
-from aprl.runs import CONFIG_FILE, FINAL_MODEL_DIR, STATUS_FILE
+from aprl.runs import CONFIG_FILE, FINAL_MODEL_DIR, STATUS_FILE, new_run_dir
 from aprl.training.learner import ppo_arguments
 from aprl.training.records import ProgressDisplay
-from aprl.training.run import new_run_dir
 
 
 @dataclass
@@ -126,11 +125,11 @@ def train_rl(config: TrainRlConfig) -> TrainRlResult:
     return TrainRlResult(run_dir, policy_dir, evaluation)
 
 
-train_rl_experiment = new_experiment(
+train_rl_experiment = CommandExperiment(
     "train_rl",
-    {k: v for k, v in asdict(TrainRlConfig()).items() if k != "env"},
+    TrainRlConfig,
     RL_NAMED,
-    {"env": ENV_PART},
+    parts={"env": ENV_PART},
 )
 
 

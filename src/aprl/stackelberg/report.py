@@ -15,6 +15,8 @@ from aprl.files import atomic_path
 from aprl.stackelberg.comparison import curves_table, runs_table, summary_table
 from aprl.stackelberg.finished import Outcome
 
+REPORT_FILE = "report.html"
+
 _LINE_STYLES = ("-", "--", ":")
 _COLOURS = 10
 
@@ -139,6 +141,6 @@ def write_report(directory: Path, outcomes: Sequence[Outcome], reference: str) -
         "the budget. Bands are 95 % Student intervals of the mean, brackets 95 % Wilson "
         f"intervals. A star marks a median below that of {html.escape(reference)}."
     )
-    with atomic_path(directory / "report.html") as staged:
+    with atomic_path(directory / REPORT_FILE) as staged:
         staged.write_text(_PAGE.format(intro=intro, worlds="\n".join(sections)), encoding="utf-8")
     return summary

@@ -16,9 +16,9 @@ import pandas as pd
 from rich.table import Table
 
 from aprl.configs.checks import check_entries
-from aprl.experiment import as_plain, command_line, new_experiment, output, user_errors
+from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.files import atomic_path, write_json
-from aprl.runs import CONFIG_FILE, STATUS_FILE
+from aprl.runs import CONFIG_FILE, STATUS_FILE, new_run_dir
 from aprl.stackelberg.config import StackelbergConfig
 from aprl.stackelberg.mdp import Task
 from aprl.stackelberg.methods import METHODS, make_method
@@ -26,7 +26,6 @@ from aprl.stackelberg.oracle import LearnedOracle, pretrain_oracle
 from aprl.stackelberg.runner import Run, run_method
 from aprl.training.interruption import terminable
 from aprl.training.records import ProgressDisplay
-from aprl.training.run import new_run_dir
 
 CURVE_FILE = "curve.csv"
 RESULT_FILE = "result.json"
@@ -129,8 +128,17 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {name: {"method": name} for name in M
 NAMED_CONFIGS["mal_published"]["budget"] = 250_000
 NAMED_CONFIGS["pal_published"]["budget"] = 1_250_000
 
-stackelberg_experiment = new_experiment(
-    "stackelberg_train", asdict(StackelbergConfig()), NAMED_CONFIGS
+
+def _chosen(values: dict[str, Any]) -> StackelbergConfig:
+    check_entries(StackelbergConfig, values)
+    return StackelbergConfig(**values).resolve()
+
+
+stackelberg_experiment = CommandExperiment(
+    "stackelberg_train",
+    StackelbergConfig,
+    NAMED_CONFIGS,
+    checked_root=lambda values: Path(_chosen(values).root_dir),
 )
 
 
@@ -138,9 +146,7 @@ stackelberg_experiment = new_experiment(
 def _run(_config: dict[str, Any]) -> str:
     """Train as configured; `print_config` shows every option."""
     with user_errors(), terminable():
-        values = as_plain(_config)
-        check_entries(StackelbergConfig, values)
-        config = StackelbergConfig(**values).resolve()
+        config = _chosen(as_plain(_config))
         display = ProgressDisplay(config.budget or 1, enabled=config.progress, unit="samples")
         try:
             trained = train(config, display.update)

@@ -147,8 +147,8 @@ def random_mdp(
     pairs = n_states * n_actions
     if pairs > MOST_PAIRS:
         raise WorldError(
-            f"a random world has at most {MOST_PAIRS:,} state-action pairs, got {n_states:,} states "
-            f"and {n_actions:,} actions"
+            f"a random world has at most {MOST_PAIRS:,} state-action pairs, got {n_states:,} "
+            f"states and {n_actions:,} actions"
         )
     sparsely = pairs * n_states > 1_000_000
 

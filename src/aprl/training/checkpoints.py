@@ -10,11 +10,16 @@ import torch
 from safetensors import SafetensorError
 
 from aprl.errors import RunError
-from aprl.files import PathLike, atomic_path, read_json
+from aprl.files import PathLike, atomic_path, read_json, sha256, write_json
 
 ARRAYS_FILE = "state.safetensors"
 TREE_FILE = "state.json"
+HASHES_FILE = "hashes.json"  # SHA-256 of the other two
 _ARRAY, _TENSOR = "__array__", "__tensor__"
+
+
+class CheckpointError(RunError):
+    """A checkpoint that cannot be continued from; an older one may do."""
 
 
 def save_state(directory: PathLike, state: dict[str, Any]) -> None:
@@ -23,24 +28,40 @@ def save_state(directory: PathLike, state: dict[str, Any]) -> None:
     tree = _encode(state, "state", arrays)
     with atomic_path(directory) as staged:
         staged.mkdir()
-        safetensors.numpy.save_file(arrays, staged / ARRAYS_FILE)
+        # Not `save_file`: on a full disk it raises an error of its own instead of an OSError.
+        (staged / ARRAYS_FILE).write_bytes(safetensors.numpy.save(arrays))
         (staged / TREE_FILE).write_text(json.dumps(tree), encoding="utf-8")
+        hashes = {name: sha256(staged / name) for name in (ARRAYS_FILE, TREE_FILE)}
+        write_json(staged / HASHES_FILE, hashes)
 
 
 def load_state(directory: PathLike) -> dict[str, Any]:
     """Read what `save_state` wrote.
 
     Raises:
-        RunError: missing or damaged; the message names the file.
+        CheckpointError: missing, damaged or changed; the message names the file.
     """
     directory = Path(directory)
-    tree = read_json(directory / TREE_FILE)
     path = directory / ARRAYS_FILE
     try:
+        tree = read_json(directory / TREE_FILE)
         arrays = safetensors.numpy.load_file(path)
-        return _decode(tree, arrays)
-    except (OSError, SafetensorError, KeyError) as error:
-        raise RunError(f"{path} is missing or damaged: {error}") from None
+        state = _decode(tree, arrays)
+        hashes = read_json(directory / HASHES_FILE)
+        for name in (ARRAYS_FILE, TREE_FILE):
+            if not isinstance(hashes, dict) or sha256(directory / name) != hashes.get(name):
+                raise CheckpointError(
+                    f"{directory / name} is damaged: its hash is not the one in {HASHES_FILE}"
+                )
+    except CheckpointError:
+        raise
+    except RunError as error:
+        raise CheckpointError(str(error)) from None
+    except (OSError, SafetensorError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is missing or damaged: {error}") from None
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{directory / TREE_FILE} holds no state")
+    return state
 
 
 def _encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:

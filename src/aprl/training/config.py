@@ -5,18 +5,39 @@ from typing import Any
 
 import numpy as np
 
-from aprl.configs.checks import check_entries, require_at_least, with_types
+from aprl.configs.checks import (
+    MAX_SEED,
+    as_text,
+    check_entries,
+    current_name,
+    require_at_least,
+    require_between,
+    require_nonempty,
+    require_within,
+    with_types,
+)
 from aprl.envs import check_env_id, is_mujoco_game, opponent_mask
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, unknown_name
-from aprl.policies.loader import POLICY_TYPES
-from aprl.training.learner import ppo_arguments
-from aprl.training.shaping import annealer_from_params, check_weights
+from aprl.policies.loader import ALIASES, POLICY_TYPES
+from aprl.training.algorithms import ALGORITHM_ALIASES, ALGORITHMS
+from aprl.training.attacks import Attack, make_attack
+from aprl.training.mixture import mixture_probabilities
+from aprl.training.schedules import EpisodeStatistics
+from aprl.training.shaping import (
+    annealer_from_params,
+    check_weights,
+    noise_annealer_from_params,
+)
+from aprl.training.transparent import TRANSPARENCY_KEYS
 
-ALGORITHMS = ("ppo",)
-ALIASES = {"ppo2": "ppo"}
 _MASK_STREAM = 3  # spawn key of the mask's noise, beside the run's other streams
-DEFAULT_WEIGHTS = {"dense": {"reward_move": 0.1}, "sparse": {"reward_remaining": 0.01}}
+_TEXTS = ("root_dir", "exp_name", "env_name", "embed_type", "embed_path", "adversaries", "zoo_dir")
+
+
+def default_weights() -> dict[str, dict[str, float]]:
+    """Weights of the reward terms, as published."""
+    return {"dense": {"reward_move": 0.1}, "sparse": {"reward_remaining": 0.01}}
 
 
 @dataclass
@@ -38,6 +59,7 @@ class TrainConfig:
     embed_path: str | None = None  # its path, or tag in the zoo; None: "1"
     embed_types: list[str] | None = None  # one entry per embedded policy; [] embeds nobody
     embed_paths: list[str] | None = None
+    embed_weights: list[float] | None = None  # how often each of several is drawn; None: equally
     embed_deterministic: bool = False  # the embedded agent plays its mode instead of sampling
     mask_embed: bool = False  # hide the learner from the embedded agent
     # of aprl.envs.OpponentMask: masking_type (initialization, zeros, additive_noise, debug) and
@@ -45,8 +67,21 @@ class TrainConfig:
     mask_embed_kwargs: dict[str, Any] = field(
         default_factory=lambda: {"masking_type": "initialization"}
     )
+    embed_noise: bool = False  # the embedded agent's actions are noisy, less and less so
+    # param: standard deviation at the start, relative to the action; anneal_frac: fraction of the
+    # run over which it falls to 0; or the entries of a conditional annealer, see rew_shape_params
+    embed_noise_params: dict[str, Any] = field(
+        default_factory=lambda: {"param": 0.5, "anneal_frac": 0.5}
+    )
+    # what the infos show of the embedded agent in each step: obs, ff_policy, ff_value, hid
+    transparent_params: list[str] | None = None
 
-    rl_algo: str = "ppo"
+    attack: str | None = None  # baseline, value_difference, intrinsic, noise_ball or lookback
+    attack_params: dict[str, Any] = field(default_factory=dict)  # see aprl.training.attacks
+    defence: str | None = None  # single, dual, population or alternating; see aprl.defences
+    defence_params: dict[str, Any] = field(default_factory=dict)
+
+    rl_algo: str = "ppo"  # or recurrent_ppo, sac
     batch_size: int = 16384  # environment steps per update, over all environments
     learning_rate: float = 3e-4  # constant
     rl_args: dict[str, Any] = field(default_factory=dict)  # of the algorithm; SB2 names accepted
@@ -56,7 +91,9 @@ class TrainConfig:
 
     rew_shape: bool = True  # train on the weighted terms below instead of the game's raw reward
     # anneal_frac: fraction of the run over which the dense part fades out (0: sparse only; absent:
-    # half and half). weights: {dense: {term: w}, sparse: {term: w}}; absent: as published.
+    # half and half); or metric, thresh, operator, window_size, min_wait, max_wait, decay_factor,
+    # start_val, end_val: it decays each time that the metric passes the threshold.
+    # weights: {dense: {term: w}, sparse: {term: w}}; absent: as published.
     rew_shape_params: dict[str, Any] = field(default_factory=dict)
 
     adversaries: str | None = None  # tree of runs in which to look up the adversary to embed
@@ -66,6 +103,7 @@ class TrainConfig:
 
     zoo_dir: str = "data/agent_zoo"  # imported published policies
     checkpoint_interval: int = 131_072  # environment steps
+    keep_checkpoints: int | None = 3  # the newest ones; None: all
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -94,6 +132,14 @@ class TrainConfig:
         """`embed_index`, or the game's victim."""
         return victim_index(self.env_name) if self.embed_index is None else self.embed_index
 
+    def make_attack(self) -> Attack | None:
+        """The attack, or None if none is named.
+
+        Raises:
+            ConfigError: unknown name, or hyperparameters that cannot work.
+        """
+        return None if self.attack is None else make_attack(self.attack, self.attack_params)
+
     def env_options(self) -> dict[str, Any]:
         """Arguments for `make_vec` beyond id, size and seed."""
         options: dict[str, Any] = {}
@@ -116,21 +162,27 @@ class TrainConfig:
             ConfigError: anything that cannot work; no environment has been built yet.
         """
         given = with_types(self)
+        require_nonempty(given, _TEXTS)
         values = given.to_dict()
-        values["rl_algo"] = ALIASES.get(given.rl_algo, given.rl_algo)
+        values["rl_algo"] = current_name(given.rl_algo, ALGORITHM_ALIASES, "rl_algo")
         values["embed_types"], values["embed_paths"] = given._embedded()
         values["embed_type"] = values["embed_path"] = None
         values["embed_index"] = given.resolved_embed_index
         for name in ("load_policy", "normal_opponent"):
             values[name] = _policy_reference(name, getattr(given, name))
-        weights = given.rew_shape_params.get("weights", DEFAULT_WEIGHTS)
-        values["rew_shape_params"] = {**given.rew_shape_params, "weights": weights}
+        shaping = {"weights": default_weights(), **given.rew_shape_params}
+        if given.attack is not None and not {"anneal_frac", "metric"} & set(shaping):
+            shaping["anneal_frac"] = 0.0  # attacks start from the sparse reward
+        values["rew_shape_params"] = shaping
         resolved = TrainConfig(**values)
         resolved._check()
         return resolved
 
     def _embedded(self) -> tuple[list[str], list[str]]:
         types, paths = self.embed_types, self.embed_paths
+        for name in ("embed_type", "embed_path"):
+            if getattr(self, name) is not None and (types is not None or paths is not None):
+                raise ConfigError(f"{name} was given beside embed_types and embed_paths; drop one")
         if types is None and paths is None:
             types = [self.embed_type or "zoo"]
             paths = [self.embed_path if self.embed_path is not None else "1"]
@@ -145,40 +197,84 @@ class TrainConfig:
                 f"embed_types has {len(types)} entries and embed_paths {len(paths)}; need as many"
             )
         kinds = [_policy_type(kind, "embed_types") for kind in types]
-        return kinds, [str(path) for path in paths]
+        return kinds, [_policy_path(path, "embed_paths") for path in paths]
 
     def _check(self) -> None:
         check_env_id(self.env_name)
         for name in ("num_env", "total_timesteps", "batch_size", "checkpoint_interval"):
             require_at_least(name, getattr(self, name), 1)
-        for name in ("num_threads", "eval_episodes", "seed"):
+        for name in ("num_threads", "eval_episodes"):
             require_at_least(name, getattr(self, name), 0)
-        if self.max_episode_steps is not None:
-            require_at_least("max_episode_steps", self.max_episode_steps, 1)
-        if not isinstance(self.aside, int | float) or not 0 <= self.aside <= 1:
-            raise ConfigError(f"aside must be in [0, 1], got {self.aside!r}")
-        if self.mask_embed:
-            opponent_mask(self.mask_embed_kwargs)
+        require_between("seed", self.seed, 0, MAX_SEED)
+        for name in ("max_episode_steps", "keep_checkpoints"):
+            if getattr(self, name) is not None:
+                require_at_least(name, getattr(self, name), 1)
+        require_within("aside", self.aside, 0, 1)
+        if self.embed_index not in (0, 1):
+            raise ConfigError(f"embed_index must be 0 or 1, got {self.embed_index!r}")
         for name in ("aside", "end_when_down", "mask_embed"):
             if getattr(self, name) and not is_mujoco_game(self.env_name):
                 raise ConfigError(f"{name} is for MuJoCo games only, not {self.env_name}")
-        if self.embed_index not in (0, 1):
-            raise ConfigError(f"embed_index must be 0 or 1, got {self.embed_index!r}")
+        self._check_embedded()
+        self._check_learner()
+        self._check_rewards()
+
+    def _check_embedded(self) -> None:
+        assert self.embed_types is not None
+        if self.mask_embed:
+            opponent_mask(self.mask_embed_kwargs)
+        if self.embed_weights is not None:
+            if len(self.embed_types) < 2:
+                raise ConfigError("embed_weights is for several embedded policies")
+            mixture_probabilities(self.embed_weights, len(self.embed_types))
+        if self.embed_noise:
+            noise_annealer_from_params(self.embed_noise_params, EpisodeStatistics(1))
+            if "metric" in self.embed_noise_params and not self.rew_shape:
+                raise ConfigError("conditional embed_noise_params needs rew_shape=True")
+        for key in self.transparent_params or ():
+            if key not in TRANSPARENCY_KEYS:
+                raise unknown_name("transparency key", str(key), TRANSPARENCY_KEYS)
+        looks_inside = [
+            *(["transparent_params"] if self.transparent_params is not None else []),
+            *(["attack=lookback"] if self.attack == "lookback" else []),
+            *(["estimator=victim"] if self.attack_params.get("estimator") == "victim" else []),
+        ]
+        for name in looks_inside:
+            if len(self.embed_types) != 1:
+                raise ConfigError(f"{name} needs one embedded policy, got {len(self.embed_types)}")
+            if self.embed_noise:
+                raise ConfigError(f"{name} does not go with embed_noise=True")
+
+    def _check_learner(self) -> None:
         if self.rl_algo not in ALGORITHMS:
-            raise ConfigError(f"unknown rl_algo {self.rl_algo!r}; known: {', '.join(ALGORITHMS)}")
+            raise unknown_name("rl_algo", self.rl_algo, ALGORITHMS)
         if not isinstance(self.learning_rate, int | float) or not 0 <= self.learning_rate < 1:
             raise ConfigError(f"learning_rate must be in [0, 1), got {self.learning_rate!r}")
-        if self.embed_types is not None and len(self.embed_types) > 1:
-            raise ConfigError("several embedded policies are not supported yet; give one")
-        ppo_arguments(self.rl_args, self.batch_size, self.num_env)
-        if self.rew_shape:
-            check_weights(self.rew_shape_params["weights"])
-            annealer_from_params(self.rew_shape_params)
-        if self.normalize and self.normalize_observations and self.load_policy["path"] is not None:
+        ALGORITHMS[self.rl_algo].arguments(self.rl_args, self.batch_size, self.num_env)
+        if self.load_policy["path"] is None:
+            return
+        for name in ("net_arch", "log_std_init"):
+            if name in self.rl_args:
+                raise ConfigError(f"rl_args entry {name!r} is the loaded policy's; leave it out")
+        if self.normalize and self.normalize_observations:
             raise ConfigError(
                 "a loaded policy keeps its own observation normaliser while it is fine-tuned; "
                 "set normalize_observations=False"
             )
+
+    def _check_rewards(self) -> None:
+        if self.rew_shape:
+            check_weights(self.rew_shape_params["weights"])
+            annealer_from_params(self.rew_shape_params, EpisodeStatistics(1))
+        if self.attack is None:
+            if self.attack_params:
+                raise ConfigError("attack_params was given without attack")
+            return
+        self.make_attack()
+        if not self.rew_shape:
+            raise ConfigError("an attack starts from the sparse reward; it needs rew_shape=True")
+        if not self.embed_types:
+            raise ConfigError("an attack needs a victim; nobody is embedded")
 
 
 def _policy_reference(name: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -187,13 +283,22 @@ def _policy_reference(name: str, value: dict[str, Any]) -> dict[str, Any]:
     if set(reference) != {"path", "type"}:
         raise ConfigError(f"{name} has the entries path and type, got {sorted(reference)}")
     if reference["path"] is None:
+        if reference["type"] not in (None, "ppo"):
+            raise ConfigError(f"{name}.type is {reference['type']!r}, but {name}.path is missing")
         return {"path": None, "type": None}
     kind = _policy_type(reference["type"] or "ppo", f"{name}.type")
-    return {"path": str(reference["path"]), "type": kind}
+    return {"path": _policy_path(reference["path"], f"{name}.path"), "type": kind}
 
 
 def _policy_type(kind: Any, where: str) -> str:
-    kind = ALIASES.get(str(kind), str(kind))
+    kind = current_name(kind, ALIASES, f"policy type in {where}:")
     if kind not in POLICY_TYPES:
-        raise unknown_name(f"policy type in {where}:", kind, POLICY_TYPES)
+        raise unknown_name(f"policy type in {where}:", str(kind), POLICY_TYPES)
     return kind
+
+
+def _policy_path(path: Any, where: str) -> str:
+    text = as_text(path)
+    if text is None or not text.strip():
+        raise ConfigError(f"{where} must be a path, a tag or numbers, got {path!r}")
+    return text

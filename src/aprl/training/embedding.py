@@ -1,7 +1,7 @@
 """Embedding fixed players in a game, until what is left is an ordinary single-agent `VecEnv`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -11,7 +11,33 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 from aprl.envs.base import Observations, Step, VecMultiEnv, VecMultiWrapper
 from aprl.errors import ConfigError
 from aprl.policies.base import Policy
+from aprl.policies.network import NetworkPolicy
+from aprl.policies.recurrent import LstmPolicy
 from aprl.policies.spaces import describe, fits
+
+
+class Player(Protocol):
+    """Somebody at play in a batch of games."""
+
+    def begin(self) -> None:
+        """All environments start an episode."""
+        ...
+
+    def act(self, obs: np.ndarray) -> np.ndarray:
+        """Actions for observations `(num_envs, ...)`."""
+        ...
+
+    def observe_ends(self, dones: np.ndarray) -> None:
+        """Start a new episode in environments whose episode ended, `(num_envs,)` bool."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Memory and randomness."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        ...
 
 
 class PolicyPlayer:
@@ -47,6 +73,45 @@ class PolicyPlayer:
             assert initial is not None
             self._state = np.array(self._state)
             self._state[dones] = initial[dones]
+
+    def activations(self, obs: np.ndarray) -> dict[str, np.ndarray]:
+        """What the policy's network would compute now, without acting: see `NetworkPolicy.hidden`.
+
+        Raises:
+            ConfigError: the policy is no network.
+        """
+        if not isinstance(self.policy, NetworkPolicy):
+            raise ConfigError(f"a {type(self.policy).__name__} has no activations to look at")
+        return self.policy.hidden(obs, self._state, self._episode_start)
+
+    def state_after(self, obs: np.ndarray) -> np.ndarray:
+        """The recurrent state `(num_envs, ...)` that seeing `obs` would lead to.
+
+        Raises:
+            ConfigError: the policy has no memory.
+        """
+        policy = self.policy
+        if self._state is None or not isinstance(policy, LstmPolicy):
+            raise ConfigError(f"a {type(policy).__name__} has no recurrent state to look at")
+        return policy.next_state(obs, self._state, self._episode_start)
+
+    def value(self, obs: np.ndarray) -> np.ndarray:
+        """The return that the policy's own value head expects, `(num_envs,)`.
+
+        Raises:
+            ConfigError: the policy is no network.
+        """
+        if not isinstance(self.policy, NetworkPolicy):
+            raise ConfigError(f"a {type(self.policy).__name__} does not estimate values")
+        return self.policy.value(obs, self._state, self._episode_start)
+
+    def take_over(self, rows: np.ndarray, other: "PolicyPlayer", their_rows: np.ndarray) -> None:
+        """Remember in environments `rows` what another player of the same policy remembers."""
+        self._episode_start[rows] = other._episode_start[their_rows]
+        if self._state is not None:
+            assert other._state is not None
+            self._state = np.array(self._state)
+            self._state[rows] = other._state[their_rows]
 
     def state_dict(self) -> dict[str, Any]:
         """Memory and randomness."""
@@ -88,26 +153,32 @@ class CurryVecEnv(VecMultiWrapper):
         self.observation_spaces = _without(venv.observation_spaces, agent_idx)
         self.action_spaces = _without(venv.action_spaces, agent_idx)
         self.agent_idx = agent_idx
-        self._player = PolicyPlayer(policy, venv.num_envs, deterministic)
+        self.policies = [policy]
+        self.player: Player = PolicyPlayer(policy, venv.num_envs, deterministic)
         self._obs: np.ndarray | None = None
 
     def get_policy(self) -> Policy:
-        """The embedded player."""
-        return self._player.policy
+        """The embedded policy."""
+        return self.policies[0]
+
+    @property
+    def embedded_obs(self) -> np.ndarray:
+        """What the embedded player sees now, `(num_envs, obs_dim)`."""
+        if self._obs is None:
+            raise RuntimeError("call reset() before step()")
+        return self._obs
 
     def reset(self) -> Observations:
         """Start new episodes; the embedded player's memory is cleared."""
-        self._player.begin()
+        self.player.begin()
         return self._hide(self.venv.reset())
 
     def step(self, actions: Sequence[np.ndarray]) -> Step:
         """See `VecMultiEnv.step`; `actions` are those of the remaining agents."""
-        if self._obs is None:
-            raise RuntimeError("call reset() before step()")
-        own = self._player.act(self._obs)
+        own = self.player.act(self.embedded_obs)
         everyone = [*actions[: self.agent_idx], own, *actions[self.agent_idx :]]
         obs, rewards, dones, infos = self.venv.step(everyone)
-        self._player.observe_ends(dones)
+        self.player.observe_ends(dones)
         for env in np.flatnonzero(dones):
             terminal = infos[env]["terminal_observation"]
             infos[env]["terminal_observation"] = _without(terminal, self.agent_idx)
@@ -121,14 +192,14 @@ class CurryVecEnv(VecMultiWrapper):
         """See `VecMultiEnv.state_dict`; the embedded player's memory and randomness included."""
         return {
             **super().state_dict(),
-            "player": self._player.state_dict(),
+            "player": self.player.state_dict(),
             "obs": None if self._obs is None else self._obs.copy(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See `VecMultiEnv.load_state_dict`."""
         super().load_state_dict(state)
-        self._player.load_state_dict(state["player"])
+        self.player.load_state_dict(state["player"])
         self._obs = state["obs"]
 
 
@@ -210,34 +281,35 @@ class FlattenSingletonVecEnv(VecEnv):
         return [wrapper_class is Monitor] * len(list(self._get_indices(indices)))
 
 
-class GameOutcomeMonitor(VecMultiWrapper):
-    """Counts every finished game: wins per agent, ties, and games ended by unstable physics."""
+class GameOutcomes:
+    """Counts of finished games: wins per agent, ties, and games ended by unstable physics.
 
-    def __init__(self, venv: VecMultiEnv) -> None:
-        super().__init__(venv)
+    Games that training aids changed (`aside`, `end_when_down`) are counted on their own, as
+    `aided`: who won them says nothing about the game as it is.
+    """
+
+    def __init__(self, num_agents: int) -> None:
+        self._num_agents = num_agents
         self.clear()
 
     def clear(self) -> None:
         """Start counting anew."""
-        self.wins = [0] * self.venv.num_agents
+        self.wins = [0] * self._num_agents
         self.ties = 0
         self.unstable = 0
         self.lengths = 0
+        self.aided = 0
 
     @property
     def games(self) -> int:
         """Games counted since `clear`."""
         return sum(self.wins) + self.ties
 
-    def step(self, actions: Sequence[np.ndarray]) -> Step:
-        """See `VecMultiEnv.step`."""
-        obs, rewards, dones, infos = self.venv.step(actions)
-        for env in np.flatnonzero(dones):
-            self.count(infos[env])
-        return obs, rewards, dones, infos
-
     def count(self, info: dict[Any, Any]) -> None:
         """Count one finished game by its info."""
+        if info.get("aided"):
+            self.aided += 1
+            return
         winner = game_outcome(info)
         if winner is None:
             self.ties += 1
@@ -249,7 +321,7 @@ class GameOutcomeMonitor(VecMultiWrapper):
     def log_values(self) -> dict[str, float]:
         """Counts, proportions, and mean game length in steps, under the names of the logs."""
         values: dict[str, float] = {"game_total": self.games, "game_count_tie": self.ties}
-        values["game_unstable"] = self.unstable
+        values["game_unstable"], values["game_aided"] = self.unstable, self.aided
         for agent, wins in enumerate(self.wins):
             values[f"game_count_win{agent}"] = wins
         if self.games:
@@ -259,15 +331,37 @@ class GameOutcomeMonitor(VecMultiWrapper):
                 values[f"game_win{agent}"] = wins / self.games
         return values
 
+    def to_list(self) -> list[int]:
+        """All counts, for `from_list`."""
+        return [*self.wins, self.ties, self.unstable, self.lengths, self.aided]
+
+    def from_list(self, counts: list[int]) -> None:
+        """Take over what `to_list` returned."""
+        *self.wins, self.ties, self.unstable, self.lengths, self.aided = counts
+
+
+class GameOutcomeMonitor(VecMultiWrapper):
+    """Counts every finished game of a batch in `outcomes`."""
+
+    def __init__(self, venv: VecMultiEnv) -> None:
+        super().__init__(venv)
+        self.outcomes = GameOutcomes(venv.num_agents)
+
+    def step(self, actions: Sequence[np.ndarray]) -> Step:
+        """See `VecMultiEnv.step`."""
+        obs, rewards, dones, infos = self.venv.step(actions)
+        for env in np.flatnonzero(dones):
+            self.outcomes.count(infos[env])
+        return obs, rewards, dones, infos
+
     def state_dict(self) -> dict[str, Any]:
         """See `VecMultiEnv.state_dict`."""
-        counts = [*self.wins, self.ties, self.unstable, self.lengths]
-        return {**super().state_dict(), "counts": counts}
+        return {**super().state_dict(), "counts": self.outcomes.to_list()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See `VecMultiEnv.load_state_dict`."""
         super().load_state_dict(state)
-        *self.wins, self.ties, self.unstable, self.lengths = state["counts"]
+        self.outcomes.from_list(state["counts"])
 
 
 def game_outcome(info: dict[Any, Any]) -> int | None:

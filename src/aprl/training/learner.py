@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from aprl.errors import ConfigError
-from aprl.policies.network import ActorCriticMlp, MlpPolicy
+from aprl.policies.network import ActorCritic, ActorCriticMlp, MlpPolicy
 from aprl.policies.spaces import width
 from aprl.training.normalize import VecNormalize
 from aprl.training.ppo import PPO
@@ -251,13 +251,27 @@ def policy_of(learner: PPO, normaliser: VecNormalize | None) -> MlpPolicy:
             ours.bias.copy_(layer.bias)
     if network.log_std is not None:
         network.log_std.copy_(learner.policy.log_std)
-    if frozen:
+    copy_normaliser(network, frozen, normaliser)
+    return MlpPolicy(network, observation_space, action_space)
+
+
+@torch.no_grad()
+def copy_normaliser(
+    network: ActorCritic, frozen: FrozenNormaliser | None, normaliser: VecNormalize | None
+) -> None:
+    """Give a network the normaliser that the learner trained with, and the scale of its rewards.
+
+    Args:
+        network: what will play.
+        frozen: of a policy that was fine-tuned; it goes before the running one.
+        normaliser: of the environment.
+    """
+    if frozen is not None:
         network.obs_mean.copy_(frozen.mean)
         network.obs_std.copy_(frozen.std)
-    elif running:
-        network.obs_mean.copy_(torch.as_tensor(running.observation_moments.mean))
-        network.obs_std.copy_(torch.as_tensor(running.observation_std()))
+    elif normaliser is not None and normaliser.norm_obs:
+        network.obs_mean.copy_(torch.as_tensor(normaliser.observation_moments.mean))
+        network.obs_std.copy_(torch.as_tensor(normaliser.observation_std()))
     if normaliser is not None and normaliser.norm_reward:
         scale = np.sqrt(normaliser.ret_rms.var + normaliser.epsilon)
         network.value_std.copy_(torch.as_tensor(scale))
-    return MlpPolicy(network, observation_space, action_space)

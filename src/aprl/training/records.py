@@ -25,6 +25,9 @@ class CsvLog(KVWriter):
         path: file to continue, or to begin.
         until: rows beyond this number of steps are dropped: they come from after the checkpoint
             that the run is resumed from. A last line cut short by a kill is dropped too.
+
+    Raises:
+        RunError: the file is damaged.
     """
 
     def __init__(self, path: Path, until: int = 0) -> None:
@@ -36,17 +39,23 @@ class CsvLog(KVWriter):
         self._rewrite()
 
     def _read(self, until: int) -> None:
-        with open(self.path, newline="", encoding="utf-8") as file:
-            lines = file.readlines()
+        try:
+            with open(self.path, newline="", encoding="utf-8") as file:
+                lines = file.readlines()
+        except UnicodeDecodeError:
+            raise _damaged(self.path, "it is not text") from None
         if lines and not lines[-1].endswith("\n"):
             lines.pop()  # cut short; it may still have all columns, the last one wrong
         reader = csv.DictReader(lines)
-        self._columns = list(reader.fieldnames or [])
-        for row in reader:
-            steps = row.get(STEPS_COLUMN)
-            if None in row.values() or not steps or int(steps) > until:
-                break
-            self._rows.append(row)
+        try:
+            self._columns = list(reader.fieldnames or [])
+            for row in reader:
+                steps = row.get(STEPS_COLUMN)
+                if None in row.values() or not steps or int(steps) > until:
+                    break
+                self._rows.append(row)
+        except (csv.Error, ValueError) as error:
+            raise _damaged(self.path, f"line {reader.line_num}: {error}") from None
 
     def _rewrite(self) -> None:
         text = io.StringIO()
@@ -80,6 +89,12 @@ class CsvLog(KVWriter):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _damaged(path: Path, what: str) -> RunError:
+    return RunError(
+        f"{path} is damaged, {what}; mend it, or move it away to go on without earlier metrics"
+    )
 
 
 def _text(value: Any) -> str:

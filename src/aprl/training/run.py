@@ -1,96 +1,33 @@
 """One training run: build it from a config, learn, checkpoint, stop cleanly, resume exactly."""
 
-import contextlib
-import copy
-import itertools
-import shutil
-import time
-from collections import deque
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from aprl import __version__
-from aprl.envs import VecMultiEnv, make_vec
-from aprl.errors import ConfigError, RunError
-from aprl.files import read_json, require_writable_directory, write_json
-from aprl.policies.base import Policy
-from aprl.policies.loader import load_policy, resolve_policy_directory
-from aprl.policies.network import MlpPolicy
-from aprl.policies.store import fingerprint, read_header, save_policy
-from aprl.runs import (
-    CHECKPOINT_DIR,
-    CONFIG_FILE,
-    FINAL_MODEL_DIR,
-    PROGRESS_FILE,
-    STATUS_FILE,
-    TENSORBOARD_DIR,
-)
+from aprl.errors import RunError
+from aprl.files import PathLike
+from aprl.policies.network import NetworkPolicy
+from aprl.policies.store import save_policy
+from aprl.runs import FINAL_MODEL_DIR, PROGRESS_FILE, STATUS_FILE, TENSORBOARD_DIR
 from aprl.stats import WinRate
-from aprl.training.checkpoints import load_state, save_state
+from aprl.training.algorithms import ALGORITHMS
+from aprl.training.checkpoints import CheckpointError, load_state, save_state
 from aprl.training.config import TrainConfig
-from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, GameOutcomeMonitor
 from aprl.training.incremental import fit
-from aprl.training.interruption import Interrupted, StopSignal
-from aprl.training.learner import make_ppo, policy_of, ppo_arguments
-from aprl.training.normalize import VecNormalize
 from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
-from aprl.training.shaping import RewardShapingVecWrapper, annealer_from_params
-
-
-def new_run_dir(root_dir: str, exp_name: str) -> Path:
-    """Make an empty run directory `<root_dir>/<time>-<exp_name>`; never one that exists.
-
-    Raises:
-        RunError: `root_dir` is not writable.
-    """
-    root = require_writable_directory(root_dir)
-    stem = f"{datetime.now():%Y%m%d_%H%M%S}-{exp_name.replace('/', '_')}"[:240]
-    for suffix in itertools.chain([""], (f"-{i}" for i in itertools.count(2))):
-        path = root / f"{stem}{suffix}"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise AssertionError("unreachable")
-
-
-def loaded_policy_directories(config: TrainConfig) -> tuple[list[Path | None], Path | None]:
-    """Where the embedded policies and the loaded one lie; None for policies without files.
-
-    Raises:
-        PolicyError: one is missing or is no policy.
-    """
-    assert config.embed_types is not None and config.embed_paths is not None
-    embed_index = config.resolved_embed_index
-    embedded = [
-        resolve_policy_directory(kind, path, config.env_name, embed_index, config.zoo_dir)
-        for kind, path in zip(config.embed_types, config.embed_paths, strict=True)
-    ]
-    load = config.load_policy
-    loaded = None
-    if load["path"] is not None:
-        loaded = resolve_policy_directory(
-            load["type"], load["path"], config.env_name, config.agent_idx, config.zoo_dir
-        )
-        if loaded is None:
-            raise ConfigError(f"load_policy.type {load['type']!r} has no weights to fine-tune")
-    normal = config.normal_opponent
-    scored = None  # only loaded when the training is over
-    if config.eval_episodes and normal["path"] is not None:
-        scored = resolve_policy_directory(
-            normal["type"], normal["path"], config.env_name, embed_index, config.zoo_dir
-        )
-    for directory in [*embedded, loaded, scored]:
-        if directory is not None:
-            read_header(directory)
-    return embedded, loaded
+from aprl.training.run_directory import RunDirectory, read_run_config, require_same_config
+from aprl.training.snapshot import capture, restore
+from aprl.training.stack import RunSeeds, Stack
+from aprl.training.used_policies import (
+    check_against_game,
+    fingerprints,
+    require_unchanged,
+    used_policies,
+)
 
 
 class TrainingRun:
@@ -98,192 +35,128 @@ class TrainingRun:
 
     Args:
         config: resolved (`TrainConfig.resolve`).
-        run_dir: an existing directory of its own.
-        state: what a checkpoint holds, to continue from there; None starts at step 0.
+        directory: of the run.
+        checkpoint: to continue from there; None starts at step 0.
 
     Attributes:
         outcomes: win rate of the learner over the games of the last rollout.
+
+    Raises:
+        CheckpointError: the checkpoint is damaged or of another kind of run.
     """
 
     def __init__(
-        self, config: TrainConfig, run_dir: Path, state: dict[str, Any] | None = None
+        self, config: TrainConfig, directory: RunDirectory, checkpoint: Path | None = None
     ) -> None:
+        state = None if checkpoint is None else load_state(checkpoint)
         self.config = config
-        self.run_dir = run_dir
+        self.directory = directory
+        self.algorithm = ALGORITHMS[config.rl_algo]
         self._build()
         self.outcomes = WinRate(0, 0)
-        self._started = time.monotonic()
-        self._earlier_s = 0.0
-        self.stop_signal = StopSignal()
         self._snapshot: dict[str, Any] = {}
-        self._snapshot_policy: MlpPolicy | None = None
-        self.last_checkpoint = 0
+        self._snapshot_policy: NetworkPolicy | None = None
+        # The global generators, which SB3 draws from, as this run needs them.
+        self._random_state = global_random_state()
         if state is not None:
-            self._restore(state)
-        steps = self.learner.num_timesteps
+            assert checkpoint is not None
+            require_same_config(state.get("config"), config, self.run_dir)
+            restore(self, state, checkpoint)
+            self._random_state = state["random_state"]
         self.learner.set_logger(
             Logger(
-                str(run_dir / "rl"),
+                str(self.run_dir / "rl"),
                 [
-                    CsvLog(run_dir / PROGRESS_FILE, until=steps),
-                    TensorBoardOutputFormat(str(run_dir / TENSORBOARD_DIR)),
+                    CsvLog(self.run_dir / PROGRESS_FILE, until=self.learner.num_timesteps),
+                    TensorBoardOutputFormat(str(self.run_dir / TENSORBOARD_DIR)),
                 ],
             )
         )
-        if state is not None:
-            for name, value in state["pending_log"].items():
-                self.learner.logger.record(name, value)
-        # PyTorch's and NumPy's global generators, which SB3 draws from, as this run needs them.
-        self._random_state = global_random_state() if state is None else state["random_state"]
+        for name, value in (state or {}).get("pending_log", {}).items():
+            self.learner.logger.record(name, value)
+
+    @property
+    def run_dir(self) -> Path:
+        """Path of the run directory."""
+        return self.directory.path
 
     def _build(self) -> None:
-        config = self.config
-        env_seed, embed_seed, learner_seed = np.random.SeedSequence(config.seed).spawn(3)
-        game = make_vec(config.env_name, config.num_env, env_seed, **config.env_options())
-        self.monitor = GameOutcomeMonitor(game)
-        venv: VecMultiEnv = self.monitor
-        assert config.embed_types is not None and config.embed_paths is not None
-        for kind, path in zip(config.embed_types, config.embed_paths, strict=True):
-            policy = self._load(game, kind, path, config.resolved_embed_index, embed_seed)
-            venv = CurryVecEnv(
-                venv, policy, config.resolved_embed_index, config.embed_deterministic
-            )
-        flat = FlattenSingletonVecEnv(venv, config.agent_idx)
-        self.game = venv
-        self.shaping: RewardShapingVecWrapper | None = None
-        if config.rew_shape:
-            self.shaping = RewardShapingVecWrapper(
-                flat,
-                config.rew_shape_params["weights"],
-                annealer_from_params(config.rew_shape_params),
-                self.progress,
-            )
-        arguments = ppo_arguments(config.rl_args, config.batch_size, config.num_env)
-        inner = self.shaping or flat
-        self.normaliser: VecNormalize | None = None
-        if config.normalize:
-            self.normaliser = VecNormalize(
-                inner,
-                norm_obs=config.normalize_observations,
-                norm_reward=True,
-                gamma=arguments.get("gamma", 0.99),
-            )
-        start: MlpPolicy | None = None
-        load = config.load_policy
-        if load["path"] is not None:
-            loaded = self._load(game, load["type"], load["path"], config.agent_idx, 0)
-            if not isinstance(loaded, MlpPolicy):
-                raise ConfigError(f"cannot fine-tune {load['path']}: only MLP policies so far")
-            start = loaded
-        self.learner = make_ppo(
-            self.normaliser or inner,
+        config, algorithm = self.config, self.algorithm
+        seeds = RunSeeds.of(config.seed)
+        arguments = algorithm.arguments(config.rl_args, config.batch_size, config.num_env)
+        self.stack = Stack(config, seeds, arguments.get("gamma", 0.99), self.progress)
+        start = [used.load(config) for used in used_policies(config) if used.role == "loaded"]
+        self.learner = algorithm.make(
+            self.stack.venv,
             arguments,
             config.learning_rate,
-            int(learner_seed.generate_state(1)[0]),
-            start,
-        )
-
-    def _load(
-        self,
-        game: VecMultiEnv,
-        kind: str,
-        path: str,
-        index: int,
-        seed: int | np.random.SeedSequence,
-    ) -> Policy:
-        return load_policy(
-            kind,
-            path,
-            observation_space=game.observation_spaces[index],
-            action_space=game.action_spaces[index],
-            env_name=self.config.env_name,
-            index=index,
-            seed=seed,
-            zoo_dir=self.config.zoo_dir,
+            int(seeds.learner.generate_state(1)[0]),
+            start[0] if start else None,
         )
 
     def progress(self) -> float:
         """Fraction of the whole run that is done, in [0, 1]."""
         return min(1.0, self.learner.num_timesteps / self.config.total_timesteps)
 
-    @property
-    def wall_time_s(self) -> float:
-        """Seconds spent on this run so far, earlier processes included."""
-        return self._earlier_s + time.monotonic() - self._started
-
     def train(self) -> Path:
         """Learn until `total_timesteps`; returns the directory of the final policy.
 
         Raises:
             Interrupted: by SIGINT or SIGTERM, after saving a checkpoint.
-            RunError: an output could not be written; the last checkpoint is intact.
+            RunError: an output could not be written, and the last checkpoint is intact; or another
+                process is at work in the directory.
         """
-        try:
+        with self.directory.at_work():
             return self._train()
-        except Interrupted:
-            raise
-        except BaseException as error:
-            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            with contextlib.suppress(OSError):
-                self._write_status(status, self.last_checkpoint)
-            if not isinstance(error, OSError):
-                raise
-            kept = "there is no checkpoint yet"
-            if self.last_checkpoint:
-                kept = f"the last checkpoint, at {self.last_checkpoint:,} steps, is intact"
-            raise RunError(
-                f"cannot write to {self.run_dir}: {error.strerror or error}; {kept}"
-            ) from None
 
     def _train(self) -> Path:
         config, learner = self.config, self.learner
-        self._write_status("running")
         set_global_random_state(self._random_state)
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
+        callback = _ReplayCallback if self.algorithm.replays else _RunCallback
         try:
-            with self.stop_signal.listening():
-                fit(
-                    learner,
-                    config.total_timesteps,
-                    _RunCallback(self, display),
-                    resume=learner.num_timesteps > 0,
-                    change_total=True,  # the config has the total, not the restored learner
-                )
+            fit(
+                learner,
+                config.total_timesteps,
+                callback(self, display),
+                resume=learner.num_timesteps > 0,
+                change_total=True,  # the config has the total, not the restored learner
+                # A replaying learner would dump its log by episodes; the callback does by rollouts.
+                log_interval=None if self.algorithm.replays else 1,
+            )
         finally:
             display.close()
-        signum = self.stop_signal.received
-        if signum is not None and learner.num_timesteps < config.total_timesteps:
-            self.save_checkpoint()
-            self._write_status("interrupted", self.last_checkpoint)
-            raise Interrupted(signum, self.run_dir, self.last_checkpoint, "aprl.train")
+        if self.stopping and learner.num_timesteps < config.total_timesteps:
+            if not self.algorithm.replays:
+                self.save_checkpoint()
+            self.directory.stop_if_asked()
         final = self.save_policy(self.run_dir / FINAL_MODEL_DIR)
-        self._write_status("completed")
+        self.directory.steps = learner.num_timesteps
+        self.directory.write_status("running")  # the evaluation may follow
         return final
 
     @property
     def stopping(self) -> bool:
         """Whether a signal asked the run to stop."""
-        return self.stop_signal.received is not None
+        return self.directory.signals.received is not None
 
-    def policy(self) -> MlpPolicy:
+    def policy(self) -> NetworkPolicy:
         """The present policy, complete with its normaliser; it does not learn on."""
-        return policy_of(self.learner, self.normaliser)
+        learned = self.algorithm.policy_of(self.learner, self.stack.normaliser)
+        return self.stack.finished_policy(learned, self.config.make_attack())
 
     def save_policy(self, directory: Path) -> Path:
         """Write the present policy with its provenance."""
         return self._save_policy(self.policy(), directory, self.learner.num_timesteps)
 
-    def _save_policy(self, policy: MlpPolicy, directory: Path, steps: int) -> Path:
+    def _save_policy(self, policy: NetworkPolicy, directory: Path, steps: int) -> Path:
         config = self.config
         parents = [
-            {"role": role, "path": path}
-            for role, path in [
-                *(("embedded", p) for p in config.embed_paths or []),
-                ("loaded", config.load_policy["path"]),
-            ]
-            if path is not None
+            {"role": used.role, "path": used.path}
+            for used in used_policies(config)
+            if used.role != "normal_opponent"
         ]
         return save_policy(
             policy,
@@ -293,82 +166,32 @@ class TrainingRun:
                 "agent_index": config.agent_idx,
                 "seed": config.seed,
                 "steps": steps,
-                "wall_time_s": round(self.wall_time_s, 1),
+                "wall_time_s": round(self.directory.wall_time_s, 1),
                 "run": self.run_dir.name,
                 "parents": parents,
             },
         )
 
-    def _write_status(self, status: str, steps: int | None = None) -> None:
-        write_json(
-            self.run_dir / STATUS_FILE,
-            {
-                "status": status,
-                "num_timesteps": self.learner.num_timesteps if steps is None else steps,
-                "wall_time_s": round(self.wall_time_s, 1),
-                "aprl_version": __version__,
-            },
-        )
-
-    def capture(self) -> dict[str, Any]:
-        """Everything needed to continue exactly, copied; valid between two updates."""
-        learner = self.learner
-        optimizer = learner.policy.optimizer.state_dict()
-        state = {
-            "num_timesteps": learner.num_timesteps,
-            "n_updates": learner._n_updates,
-            "policy": learner.policy.state_dict(),
-            "optimizer": {
-                "state": [optimizer["state"][i] for i in sorted(optimizer["state"])],
-                "param_groups": optimizer["param_groups"],
-            },
-            "last_obs": learner._last_obs,
-            "last_episode_starts": learner._last_episode_starts,
-            "episode_infos": list(learner.ep_info_buffer or []),
-            "pending_log": dict(learner.logger.name_to_value),
-            "random_state": global_random_state(),
-            "game": self.game.state_dict(),
-            "shaping": None if self.shaping is None else self.shaping.state_dict(),
-            "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
-            "wall_time_s": self.wall_time_s,
-        }
-        return copy.deepcopy(state)
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        learner = self.learner
-        learner.num_timesteps = self.last_checkpoint = state["num_timesteps"]
-        learner._n_updates = state["n_updates"]
-        learner.policy.load_state_dict(state["policy"])
-        learner.policy.optimizer.load_state_dict(
-            {
-                "state": dict(enumerate(state["optimizer"]["state"])),
-                "param_groups": state["optimizer"]["param_groups"],
-            }
-        )
-        learner._last_obs = state["last_obs"]
-        learner._last_episode_starts = state["last_episode_starts"]
-        learner.ep_info_buffer = deque(state["episode_infos"], maxlen=learner._stats_window_size)
-        learner.ep_success_buffer = deque(maxlen=learner._stats_window_size)
-        self.game.load_state_dict(state["game"])
-        if self.shaping is not None:
-            self.shaping.load_state_dict(state["shaping"])
-        if self.normaliser is not None:
-            self.normaliser.load_state_dict(state["normaliser"])
-        self._earlier_s = state["wall_time_s"]
-
     def take_snapshot(self) -> None:
         """Remember the present state and policy, for a stop in the middle of a rollout."""
-        self._snapshot, self._snapshot_policy = self.capture(), self.policy()
+        self._snapshot, self._snapshot_policy = capture(self), self.policy()
 
     def save_checkpoint(self) -> None:
         """Write the last snapshot: complete state, and the policy that belongs to it."""
         assert self._snapshot_policy is not None
         steps = self._snapshot["num_timesteps"]
-        directory = self.run_dir / CHECKPOINT_DIR / f"{steps:012d}"
-        save_state(directory, self._snapshot)
-        self._save_policy(self._snapshot_policy, directory / "policy", steps)
-        self.last_checkpoint = steps
-        self._write_status("running", steps)
+        checkpoint = self.directory.checkpoint(steps)
+        save_state(checkpoint, self._snapshot)
+        self._save_policy(self._snapshot_policy, checkpoint / "policy", steps)
+        self.directory.steps = steps
+        self.directory.write_status("running")
+        self.directory.prune_checkpoints(self.config.keep_checkpoints)
+
+    @property
+    def checkpoint_is_due(self) -> bool:
+        """Whether enough steps were made since the last checkpoint."""
+        made = self.learner.num_timesteps - self.directory.steps
+        return made >= self.config.checkpoint_interval
 
 
 class _RunCallback(BaseCallback):
@@ -380,10 +203,9 @@ class _RunCallback(BaseCallback):
         self._display = display
 
     def _on_rollout_start(self) -> None:
-        run = self._run
-        run.take_snapshot()
-        if self.num_timesteps - run.last_checkpoint >= run.config.checkpoint_interval:
-            run.save_checkpoint()
+        self._run.take_snapshot()
+        if self._run.checkpoint_is_due:
+            self._run.save_checkpoint()
 
     def _on_step(self) -> bool:
         self._display.update(self.num_timesteps)
@@ -391,16 +213,36 @@ class _RunCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         run = self._run
-        for name, value in run.monitor.log_values().items():
+        outcomes = run.stack.monitor.outcomes
+        run.outcomes = WinRate(outcomes.wins[run.config.agent_idx], outcomes.games)
+        for name, value in run.stack.log_values().items():
             self.logger.record(name, value)
-        run.outcomes = WinRate(run.monitor.wins[run.config.agent_idx], run.monitor.games)
-        run.monitor.clear()
-        if run.shaping is not None:
-            for name, value in run.shaping.log_values().items():
-                self.logger.record(name, value)
-            run.shaping.clear()
-        status = f"wins {100 * run.outcomes.rate:.1f} % of {run.outcomes.games} games"
-        self._display.update(self.num_timesteps, status)
+        self._display.update(self.num_timesteps, f"wins {run.outcomes}")
+
+
+class _ReplayCallback(_RunCallback):
+    """For learners with a replay buffer, whose state is too large to copy at every rollout.
+
+    Their rollouts are short: a stop waits for the end of the one in progress and of its updates.
+    """
+
+    _saved_to_stop = False
+
+    def _on_rollout_start(self) -> None:
+        run = self._run
+        if run.stopping or run.checkpoint_is_due:
+            run.take_snapshot()
+            run.save_checkpoint()
+            self._saved_to_stop = run.stopping
+
+    def _on_step(self) -> bool:
+        self._display.update(self.num_timesteps)
+        return not self._saved_to_stop
+
+    def _on_rollout_end(self) -> None:
+        super()._on_rollout_end()
+        assert isinstance(self.model, OffPolicyAlgorithm)
+        self.model.dump_logs()
 
 
 def start_run(config: TrainConfig) -> TrainingRun:
@@ -408,44 +250,59 @@ def start_run(config: TrainConfig) -> TrainingRun:
 
     Args:
         config: as given by the user, not yet resolved.
+
+    Raises:
+        AprlError: something in the config cannot work; no environment was built, nothing written.
     """
     config = config.resolve()
-    embedded, loaded = loaded_policy_directories(config)
-    run_dir = new_run_dir(config.root_dir, config.exp_name)
-    record = config.to_dict()
-    record["fingerprints"] = {
-        "embedded": [None if path is None else fingerprint(path) for path in embedded],
-        "loaded": None if loaded is None else fingerprint(loaded),
-    }
-    write_json(run_dir / CONFIG_FILE, record)
+    check_against_game(config)
+    directory = RunDirectory.create(config, fingerprints(config))
     try:
-        return TrainingRun(config, run_dir)
+        return TrainingRun(config, directory)
     except BaseException:  # what cannot even start leaves no run behind
-        shutil.rmtree(run_dir, ignore_errors=True)
+        directory.remove()
         raise
 
 
-def resume_run(run_dir: Path | str) -> TrainingRun:
-    """Rebuild a run from its newest readable checkpoint.
+def resume_run(run_dir: PathLike, progress: bool | None = None) -> TrainingRun:
+    """Rebuild a run from its newest usable checkpoint, or from the start if it has made none.
+
+    Other processes are kept out of the directory from here until the end of `train`.
+
+    Args:
+        run_dir: of the run.
+        progress: show progress on the terminal; None does as the run's config says.
 
     Raises:
-        RunError: no such run, it is complete, or it has no checkpoint.
+        RunError: no such run, it is complete, it has no usable checkpoint, another process is at
+            work on it, or its config or a policy that it uses has changed.
     """
-    run_dir = Path(run_dir)
-    record = read_json(run_dir / CONFIG_FILE)
-    if (run_dir / FINAL_MODEL_DIR).exists():
-        raise RunError(f"{run_dir} is complete; there is nothing to resume")
-    record.pop("fingerprints", None)
-    config = TrainConfig.from_dict(record).resolve()
-    checkpoints = sorted((run_dir / CHECKPOINT_DIR).glob("[0-9]*"), reverse=True)
+    config, recorded = read_run_config(run_dir)
+    if progress is not None:
+        config.progress = progress
+    directory = RunDirectory(Path(run_dir))
+    directory.acquire()
+    try:
+        if (directory.path / FINAL_MODEL_DIR).exists():
+            raise RunError(f"{run_dir} is complete; there is nothing to resume")
+        require_unchanged(config, recorded, directory.path)
+        check_against_game(config)
+        return _rebuild(config, directory)
+    except BaseException:
+        directory.release()
+        raise
+
+
+def _rebuild(config: TrainConfig, directory: RunDirectory) -> TrainingRun:
+    checkpoints = directory.checkpoints()
+    if not checkpoints and (directory.path / STATUS_FILE).exists():
+        return TrainingRun(config, directory)  # it was stopped before its first checkpoint
     reasons = []
     for checkpoint in checkpoints:
         try:
-            state = load_state(checkpoint)
-        except RunError as error:
+            return TrainingRun(config, directory, checkpoint)
+        except CheckpointError as error:
             reasons.append(str(error))
-            continue
-        return TrainingRun(config, run_dir, state)
     raise RunError(
-        f"{run_dir} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
+        f"{directory.path} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
     )

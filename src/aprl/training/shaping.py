@@ -1,33 +1,101 @@
 """Reward shaping from the terms that games report: sparse outcome, dense movement, or a blend."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
-from aprl.errors import ConfigError
+from aprl.errors import ConfigError, unknown_name
 from aprl.training.embedding import FlattenSingletonVecEnv
-from aprl.training.schedules import Annealer, ConstantAnnealer, LinearAnnealer
+from aprl.training.schedules import (
+    Annealer,
+    ConditionalAnnealer,
+    ConditionalParams,
+    ConstantAnnealer,
+    EpisodeStatistics,
+    LinearAnnealer,
+)
 
 KINDS = ("sparse", "dense")
 Weights = Mapping[str, Mapping[str, float]]
 
 
-def annealer_from_params(params: Mapping[str, Any]) -> Annealer:
+def annealer_from_params(params: Mapping[str, Any], episodes: EpisodeStatistics) -> Annealer:
     """The dense reward's share `c` over the run, as `rew_shape_params` asks for it.
 
-    `anneal_frac` given: from 1 to 0 over that fraction of the run (0: purely sparse throughout).
-    Absent: one half throughout.
+    `metric` given: conditional, see `ConditionalParams`. Else `anneal_frac` given: from 1 to 0 over
+    that fraction of the run (0: purely sparse throughout). Neither: one half throughout.
+
+    Raises:
+        ConfigError: unknown or unusable entries.
     """
-    unknown = set(params) - {"anneal_frac", "weights"}
-    if unknown:
-        raise ConfigError(f"rew_shape_params has no entry {sorted(unknown)[0]!r}")
-    frac = params.get("anneal_frac")
-    if frac is not None and not isinstance(frac, int | float):
-        raise ConfigError(f"anneal_frac must be a number in [0, 1], got {frac!r}")
-    return ConstantAnnealer(0.5) if frac is None else LinearAnnealer(1.0, 0.0, float(frac))
+    options = {name: value for name, value in params.items() if name != "weights"}
+    if "metric" in options:
+        return conditional_annealer("rew_shape_params", options, episodes)
+    for name in options:
+        if name != "anneal_frac":
+            raise unknown_name("entry of rew_shape_params", name, ("anneal_frac", "metric"))
+    frac = options.get("anneal_frac")
+    return ConstantAnnealer(0.5) if frac is None else LinearAnnealer(1.0, 0.0, fraction(frac))
+
+
+def noise_annealer_from_params(params: Mapping[str, Any], episodes: EpisodeStatistics) -> Annealer:
+    """The victim's noise over the run, as `embed_noise_params` asks for it.
+
+    `metric` given: conditional, see `ConditionalParams`. Else from `param`, a standard deviation,
+    to 0 over `anneal_frac` of the run.
+
+    Raises:
+        ConfigError: unknown or unusable entries, or an `anneal_frac` of 0.
+    """
+    if "metric" in params:
+        return conditional_annealer("embed_noise_params", params, episodes)
+    for name in params:
+        if name not in ("anneal_frac", "param"):
+            known = ("anneal_frac", "metric", "param")
+            raise unknown_name("entry of embed_noise_params", name, known)
+    start = params.get("param", 0.5)
+    if isinstance(start, bool) or not isinstance(start, int | float) or not 0 <= start < np.inf:
+        raise ConfigError(f"embed_noise_params.param must be a number >= 0, got {start!r}")
+    frac = fraction(params.get("anneal_frac", 0.5))
+    if frac == 0:
+        raise ConfigError("embed_noise_params.anneal_frac must be above 0: there would be no noise")
+    return LinearAnnealer(float(start), 0.0, frac)
+
+
+def conditional_annealer(
+    where: str, params: Mapping[str, Any], episodes: EpisodeStatistics
+) -> ConditionalAnnealer:
+    """Make a `ConditionalAnnealer` from a config's entry, which stays as it is.
+
+    Raises:
+        ConfigError: unknown or unusable values.
+    """
+    known = [f.name for f in fields(ConditionalParams)]
+    for name in params:
+        if name not in known:
+            raise unknown_name(f"entry of {where}", name, known)
+    return ConditionalAnnealer(ConditionalParams(**params), episodes)
+
+
+def fraction(value: Any) -> float:
+    """A fraction of the run.
+
+    Raises:
+        ConfigError: no number in [0, 1].
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigError(f"anneal_frac must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def statistics_window(*params: Mapping[str, Any]) -> int:
+    """Episodes that `EpisodeStatistics` must keep for annealers of these params."""
+    windows = [p.get("window_size", 1) for p in params]
+    return max([w for w in windows if isinstance(w, int)], default=1)
 
 
 def check_weights(weights: Weights) -> None:
@@ -65,6 +133,7 @@ class RewardShapingVecWrapper(VecEnvWrapper):
         weights: per kind, per term, its weight.
         annealer: share of the dense part, within [0, 1].
         progress: tells the progress of the whole run, in [0, 1].
+        episodes: told of every finished episode.
 
     Raises:
         ConfigError: malformed weights.
@@ -78,9 +147,11 @@ class RewardShapingVecWrapper(VecEnvWrapper):
         weights: Weights,
         annealer: Annealer,
         progress: Callable[[], float],
+        episodes: EpisodeStatistics | None = None,
     ) -> None:
         super().__init__(venv)
         check_weights(weights)
+        self.episodes = EpisodeStatistics(1) if episodes is None else episodes
         self._weights = weights
         self._annealer = annealer
         self._progress = progress
@@ -118,11 +189,15 @@ class RewardShapingVecWrapper(VecEnvWrapper):
         self._lengths += 1
         for kind in KINDS:
             self._sums[kind] += parts[kind]
-            if dones.any():
-                self._finished[kind].extend(self._sums[kind][dones].tolist())
-                self._sums[kind][dones] = 0.0
         if dones.any():
-            self._finished["length"].extend(self._lengths[dones].tolist())
+            finished = {kind: self._sums[kind][dones].tolist() for kind in KINDS}
+            finished["length"] = self._lengths[dones].tolist()
+            for name, values in finished.items():
+                self._finished[name].extend(values)
+            for episode in zip(*finished.values(), strict=True):
+                self.episodes.add(*episode)
+            for sums in self._sums.values():
+                sums[dones] = 0.0
             self._lengths[dones] = 0
         return obs, (1 - share) * parts["sparse"] + share * parts["dense"], dones, infos
 
@@ -155,6 +230,8 @@ class RewardShapingVecWrapper(VecEnvWrapper):
             "sums": {kind: sums.copy() for kind, sums in self._sums.items()},
             "lengths": self._lengths.copy(),
             "finished": {name: list(values) for name, values in self._finished.items()},
+            "episodes": self.episodes.state_dict(),
+            "annealer": _annealer_state(self._annealer),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -162,3 +239,10 @@ class RewardShapingVecWrapper(VecEnvWrapper):
         self._sums = {kind: sums.copy() for kind, sums in state["sums"].items()}
         self._lengths = state["lengths"].copy()
         self._finished = {name: list(values) for name, values in state["finished"].items()}
+        self.episodes.load_state_dict(state["episodes"])
+        if isinstance(self._annealer, ConditionalAnnealer):
+            self._annealer.load_state_dict(state["annealer"])
+
+
+def _annealer_state(annealer: Annealer) -> dict[str, Any] | None:
+    return annealer.state_dict() if isinstance(annealer, ConditionalAnnealer) else None

@@ -35,6 +35,8 @@ class MujocoGame(VecMultiEnv):
         version: stage of the start curriculum that sumo and Kick and Defend were published with;
             None is the full game.
 
+    The info of a finished game holds `aided: True` if a training aid changed it.
+
     Attributes:
         unstable_games: episodes ended as ties so far because physics or actions were not finite.
     """
@@ -79,6 +81,7 @@ class MujocoGame(VecMultiEnv):
         ]
         self._terms: tuple[Terms, ...] = ({}, {})
         self._all = np.arange(num_envs)
+        self._aided = np.zeros(num_envs, dtype=bool)
         self.unstable_games = 0
 
     def reset(self) -> Observations:
@@ -96,7 +99,8 @@ class MujocoGame(VecMultiEnv):
             rng = self._rngs[env]
             start = self.rules.start(rng)
             qpos[row], qvel[row], self._memory[env] = start.qpos, start.qvel, start.memory
-            if self.aside is not None and rng.random() < self.aside[1]:
+            self._aided[env] = self.aside is not None and rng.random() < self.aside[1]
+            if self.aside is not None and self._aided[env]:
                 qpos[row, self.rules.agents[self.aside[0]].qpos.start + 1] += rng.choice(ASIDE)
         self.rules.prepare(self.sim, env_ids, self._memory[env_ids])
         self.sim.reset(env_ids, qpos, qvel)
@@ -113,7 +117,7 @@ class MujocoGame(VecMultiEnv):
         state = GameState(self.sim, self._episodes.lengths + 1, self._memory)
         verdict = self.rules.judge(state, tuple(actions), before)
         if self.end_when_down is not None:
-            self._give_up(self.end_when_down, verdict)
+            self._aided |= self._give_up(self.end_when_down, verdict)
         rewards = verdict.move + verdict.goal
         done, winner = verdict.done, verdict.winner
         self._terms = verdict.terms
@@ -132,19 +136,22 @@ class MujocoGame(VecMultiEnv):
         for env in np.flatnonzero(broken):
             infos[env]["unstable"] = True
         ended = np.flatnonzero(done)
+        for env in ended[self._aided[ended]]:
+            infos[env]["aided"] = True
         self._begin(ended)
         for whole, fresh in zip(obs, self.observe(ended), strict=True):
             whole[ended] = fresh
         return obs, rewards, done, infos
 
     @staticmethod
-    def _give_up(agent: int, verdict: Verdict) -> None:
-        """Count agents that are down as beaten."""
+    def _give_up(agent: int, verdict: Verdict) -> np.ndarray:
+        """Count agents that are down as beaten; where that ended the game, `(num_envs,)` bool."""
         down = verdict.terms[agent]["agent_done"] & ~verdict.done
         verdict.done[down] = True
         verdict.winner[down] = 1 - agent
         verdict.goal[agent, down] = -GOAL_REWARD
         verdict.terms[agent]["reward_remaining"] = verdict.goal[agent]
+        return down
 
     def _call_off(
         self, broken: np.ndarray, rewards: np.ndarray, done: np.ndarray, winner: np.ndarray
@@ -245,6 +252,7 @@ class MujocoGame(VecMultiEnv):
             "masks": [mask and mask.state_dict() for mask in self._masks],
             "terms": [dict(terms) for terms in self._terms],
             "rngs": [rng.bit_generator.state for rng in self._rngs],
+            "aided": self._aided.copy(),
             "unstable_games": self.unstable_games,
         }
 
@@ -260,6 +268,7 @@ class MujocoGame(VecMultiEnv):
         self._terms = tuple(state["terms"])
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
+        self._aided = saved_array(state, "aided", self._aided.shape, np.bool_)
         self.unstable_games = state["unstable_games"]
 
 

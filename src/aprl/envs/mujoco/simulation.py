@@ -28,8 +28,8 @@ class BatchSimulation:
     would cost an inverse-dynamics pass each, and on in the closing forward pass.
 
     Array attributes are live, `(num_envs, ...)` in `mujoco.MjData`'s layout: `qpos`, `qvel`,
-    `ctrl`, `subtree_com`, `xmat` in float64; `cinert`, `cvel`, `qfrc_actuator`, `cfrc_ext` in
-    float32.
+    `ctrl`, `warmstart`, `subtree_com`, `xmat` in float64; `cinert`, `cvel`, `qfrc_actuator`,
+    `cfrc_ext` in float32.
     """
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, num_threads: int = 0) -> None:
@@ -39,7 +39,7 @@ class BatchSimulation:
         bind = self._batch.bind
         self._state = bind("state")
         self.qpos, self.qvel, self.ctrl = bind("qpos"), bind("qvel"), bind("ctrl")
-        self._warmstart = bind("qacc_warmstart")
+        self.warmstart = bind("qacc_warmstart")
         self.subtree_com, self.xmat = bind("subtree_com"), bind("xmat")
         self.cinert, self.cvel = bind("cinert", np.float32), bind("cvel", np.float32)
         self.qfrc_actuator = bind("qfrc_actuator", np.float32)
@@ -102,9 +102,9 @@ class BatchSimulation:
     ) -> None:
         """Write positions, velocities and the solver's warm start (zero if None); run forward."""
         warm = np.zeros_like(qvel) if warmstart is None else warmstart
-        self.qpos[env_ids], self.qvel[env_ids], self._warmstart[env_ids] = qpos, qvel, warm
+        self.qpos[env_ids], self.qvel[env_ids], self.warmstart[env_ids] = qpos, qvel, warm
         self._batch.forward(env_ids)
-        self._warmstart[env_ids] = warm
+        self.warmstart[env_ids] = warm
 
     def touching(self, sensor: str) -> np.ndarray:
         """Whether the two parties of a contact sensor of the scene touch, `(num_envs,)` bool.
