@@ -48,6 +48,8 @@ class PalConfig:
     def __post_init__(self) -> None:
         for name in ("iterations", "episodes", "epochs", "batch_size", "policy_steps", "num_envs"):
             require_at_least(name, getattr(self, name), 1)
+        for units in self.hidden:
+            require_at_least("hidden", units, 1)
         require_within("learning_rate", self.learning_rate, 0, 1, open_low=True, open_high=True)
 
 
