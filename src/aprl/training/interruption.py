@@ -37,7 +37,10 @@ class Terminated(SystemExit):
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` within the block, so that it is cleaned up after."""
+    """Let SIGTERM raise `Terminated` within the block, in the main thread, for an orderly end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Terminated
