@@ -7,8 +7,10 @@ from aprl.errors import RunError
 from aprl.stackelberg.finished import FinishedRuns, Job, Outcome
 
 
-def outcome(seed, solved_at=12.0, curve=(np.nan, 0.1, 1 / 3)):
-    return Outcome(Job("pal", "trap", seed, 400), solved_at, 0.7, 399, 0.25, np.array(curve))
+def outcome(seed, solved_at=12.0, points=101):
+    curve = np.linspace(0, 1 / 3, points)
+    curve[0] = np.nan
+    return Outcome(Job("pal", "trap", seed, 400), solved_at, 0.7, 399, 0.25, curve)
 
 
 def test_what_was_added_is_read_back_exactly(tmp_path):
@@ -47,6 +49,12 @@ def test_other_damage_names_the_line(tmp_path, line):
         file.write(line + "\n")
     with pytest.raises(RunError, match="line 2, is no finished run"):
         FinishedRuns(path)
+
+
+def test_curves_of_another_length_are_damage(tmp_path):
+    FinishedRuns(tmp_path / "finished.jsonl").add(outcome(0, points=7))
+    with pytest.raises(RunError, match="line 1, .* 101 points"):
+        FinishedRuns(tmp_path / "finished.jsonl")
 
 
 def test_a_full_disk_is_an_error_of_one_line(tmp_path):

@@ -14,13 +14,11 @@ import pandas as pd
 from scipy import stats
 
 from aprl.errors import AprlError, RunError
-from aprl.stackelberg.finished import FinishedRuns, Job, Outcome
+from aprl.stackelberg.finished import CURVE_POINTS, FinishedRuns, Job, Outcome
 from aprl.stackelberg.methods import METHODS, make_method
 from aprl.stackelberg.runner import run_method
 from aprl.stackelberg.worlds import make_world
 from aprl.stats import WinRate
-
-CURVE_POINTS = 101
 
 # Expensive ones first, so that no process is left alone with one at the end.
 _SLOW = ("pal", "mal", "mal_reward", "mal_noise", "ppo_tuned", "sampled_answers", "ppo")

@@ -11,6 +11,8 @@ import numpy as np
 from aprl.errors import RunError
 from aprl.files import PathLike, atomic_path
 
+CURVE_POINTS = 101
+
 
 @dataclass(frozen=True)
 class Job:
@@ -101,11 +103,14 @@ def _to_json(outcome: Outcome) -> dict[str, Any]:
 
 def _from_json(record: dict[str, Any]) -> Outcome:
     solved_at = record["solved_at"]
+    curve = np.array(record["curve"], dtype=np.float64)
+    if curve.shape != (CURVE_POINTS,):
+        raise ValueError(f"a curve has {CURVE_POINTS} points, got {curve.shape}")
     return Outcome(
         Job(**record["job"]),
         math.inf if solved_at is None else float(solved_at),
         float(record["final"]),
         int(record["used"]),
         float(record["wall_time_s"]),
-        np.array(record["curve"], dtype=np.float64),
+        curve,
     )
