@@ -53,7 +53,7 @@ def test_other_damage_names_the_line(tmp_path, line):
 
 def test_curves_of_another_length_are_damage(tmp_path):
     FinishedRuns(tmp_path / "finished.jsonl").add(outcome(0, points=7))
-    with pytest.raises(RunError, match="line 1, .* 101 points"):
+    with pytest.raises(RunError, match=r"line 1, .* 101 points"):
         FinishedRuns(tmp_path / "finished.jsonl")
 
 
