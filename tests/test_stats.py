@@ -10,7 +10,6 @@ from aprl.stats import (
     MeanEstimate,
     WinRate,
     disjoint,
-    student_quantile,
     wilson_interval,
 )
 
@@ -103,19 +102,3 @@ def test_mean_estimates():
     assert str(estimate) == f"3.0 [{3 - half:.1f}, {3 + half:.1f}] (4)"
     assert MeanEstimate.of([5.0]).interval == (-math.inf, math.inf)
     assert math.isnan(MeanEstimate.of([]).mean)
-
-
-@pytest.mark.parametrize(
-    ("degrees", "quantile"),  # from tables of Student's t, two-sided 95 %
-    [(1, 12.7062), (2, 4.30265), (3, 3.18245), (4, 2.77645), (9, 2.26216), (49, 2.00958)],
-)
-def test_student_quantiles(degrees, quantile):
-    assert student_quantile(degrees) == pytest.approx(quantile, rel=2e-4)
-
-
-def test_student_quantiles_elsewhere():
-    assert student_quantile(10**6) == pytest.approx(1.95996, rel=1e-4)
-    assert student_quantile(10, z=0.674490) == pytest.approx(0.69981, rel=1e-3)  # 50 %
-    assert student_quantile(5, z=3.290527) == pytest.approx(6.8688, rel=1e-3)  # 99.9 %
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        student_quantile(0)

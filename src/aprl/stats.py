@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scipy.special import stdtrit
+
 Z_95 = 1.959963984540054  # two-sided 95 % quantile of the standard normal
 
 
@@ -91,50 +93,9 @@ class MeanEstimate:
         """95 % interval by Student's t; infinite below 2 values."""
         if self.count < 2:
             return -math.inf, math.inf
-        half = student_quantile(self.count - 1) * self.std / math.sqrt(self.count)
+        half = float(stdtrit(self.count - 1, 0.975)) * self.std / math.sqrt(self.count)
         return self.mean - half, self.mean + half
 
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.mean:.1f} [{low:.1f}, {high:.1f}] ({self.count})"
-
-
-def student_quantile(degrees: int, z: float = Z_95) -> float:
-    """Quantile of Student's t from that of the normal distribution.
-
-    By Hill's algorithm 396 (Communications of the ACM, 1970), correct to 4 digits from 3 degrees
-    of freedom on; exact for 1 and 2.
-
-    Args:
-        degrees: of freedom, at least 1.
-        z: the normal quantile; the default gives 95 %, two-sided.
-    """
-    if degrees < 1:
-        raise ValueError(f"degrees of freedom must be at least 1, got {degrees}")
-    two_tailed = math.erfc(z / math.sqrt(2))
-    if degrees == 1:
-        return 1 / math.tan(two_tailed * math.pi / 2)
-    if degrees == 2:
-        return math.sqrt(2 / (two_tailed * (2 - two_tailed)) - 2)
-    a = 1 / (degrees - 0.5)
-    b = 48 / a**2
-    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
-    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * degrees
-    y = (d * two_tailed) ** (2 / degrees)
-    if y > 0.05 + a:
-        y = z**2
-        if degrees < 5:
-            c += 0.3 * (degrees - 4.5) * (z + 0.6)
-        c += (((0.05 * d * z - 5) * z - 7) * z - 2) * z + b
-        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * z
-        y = math.expm1(a * y**2)
-    else:
-        y = (
-            (
-                1 / (((degrees + 6) / (degrees * y) - 0.089 * d - 0.822) * (degrees + 2) * 3)
-                + 0.5 / (degrees + 4)
-            )
-            * y
-            - 1
-        ) * (degrees + 1) / (degrees + 2) + 1 / y
-    return math.sqrt(degrees * y)

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 
 from aprl.errors import ConfigError
 from aprl.policies import ActorCriticLstm, LstmPolicy, load_saved, save_policy
 from aprl.training.normalize import VecNormalize
 from aprl.training.recurrent_ppo import (
+    SequencePolicy,
     make_recurrent_ppo,
     recurrent_policy_of,
     recurrent_ppo_arguments,
@@ -105,3 +107,17 @@ def test_what_it_cannot_do_is_refused():
         recurrent_ppo_arguments({"net_arch": [64]}, 64, 4)
     with pytest.raises(ConfigError, match="noptepoch"):
         recurrent_ppo_arguments({"noptepoch": 4}, 64, 4)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_sequences_in_one_call_equal_those_step_by_step(late):
+    generator = torch.Generator().manual_seed(0)
+    lstm = torch.nn.LSTM(4, 5)
+    features = torch.randn(3 * 7, 4, generator=generator)
+    states = tuple(torch.randn(1, 3, 5, generator=generator) for _ in range(2))
+    starts = torch.zeros(3, 7)
+    starts[0, 0] = starts[2, 0] = 1
+    starts[1, 3] = float(late)
+    ours = SequencePolicy._process_sequence(features, states, starts.flatten(), lstm)
+    theirs = RecurrentActorCriticPolicy._process_sequence(features, states, starts.flatten(), lstm)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)

@@ -71,6 +71,7 @@ TRAIN_ADVERSARY: dict[str, Any] = {
 NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     "paper": {**PAPER_HYPERPARAMS, **SPARSE_REWARD, "exp_name": "paper"},
     "no_embed": {"embed_types": [], "embed_paths": []},
+    "finetune_nolearn": {"learning_rate": 0.0, "normalize_observations": False},
     "finetune_defence": FINETUNE_DEFENCE,
     "finetune_defense": FINETUNE_DEFENCE,
     "train_adversary": TRAIN_ADVERSARY,

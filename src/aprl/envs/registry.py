@@ -18,6 +18,7 @@ _MUJOCO_NAMESPACE = "multicomp/"
 
 _MAKERS: dict[str, Callable[..., VecMultiEnv]] = {
     "aprl/CrowdedLine-v0": CrowdedLine,
+    "aprl/CrowdedLinePair-v0": partial(CrowdedLine, num_agents=2, max_episode_steps=50),
     "aprl/IteratedMatchingPennies-v0": matching_pennies,
     "aprl/RockPaperScissors-v0": rock_paper_scissors,
 }

@@ -40,6 +40,32 @@ class RecurrentPPO(sb3_contrib.RecurrentPPO):
             return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
 
 
+class SequencePolicy(RecurrentActorCriticPolicy):
+    """sb3-contrib's policy, with one LSTM call per sequence.
+
+    The buffer cuts sequences where episodes start, so that a start can only be the first step of
+    one. sb3-contrib then goes through all steps in a Python loop.
+    """
+
+    @staticmethod
+    def _process_sequence(  # type: ignore[override]
+        features: torch.Tensor,
+        lstm_states: tuple[torch.Tensor, torch.Tensor],
+        episode_starts: torch.Tensor,
+        lstm: nn.LSTM,
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        sequences = lstm_states[0].shape[1]
+        starts = episode_starts.reshape(sequences, -1)
+        if (starts[:, 1:] != 0).any():
+            return RecurrentActorCriticPolicy._process_sequence(  # type: ignore[return-value]
+                features, lstm_states, episode_starts, lstm
+            )
+        kept = (1.0 - starts[:, 0]).view(1, sequences, 1)
+        steps = features.reshape(sequences, -1, lstm.input_size).swapaxes(0, 1)
+        output, after = lstm(steps, (kept * lstm_states[0], kept * lstm_states[1]))
+        return torch.flatten(output.transpose(0, 1), 0, 1), after
+
+
 class _DenseLayer(BaseFeaturesExtractor):
     """A frozen normaliser and the ReLU layer before the LSTM."""
 
@@ -95,7 +121,7 @@ def make_recurrent_ppo(
         }
     arguments = dict(arguments)
     learner = RecurrentPPO(
-        RecurrentActorCriticPolicy,
+        SequencePolicy,
         env,
         learning_rate=learning_rate,
         seed=seed,

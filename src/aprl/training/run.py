@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -144,7 +145,8 @@ class TrainingRun:
 
     def policy(self) -> NetworkPolicy:
         """The present policy, complete with its normaliser; it does not learn on."""
-        learned = self.algorithm.policy_of(self.learner, self.stack.normaliser)
+        with torch.random.fork_rng(devices=()):  # networks draw initial weights, which go unused
+            learned = self.algorithm.policy_of(self.learner, self.stack.normaliser)
         return self.stack.finished_policy(learned, self.config.make_attack())
 
     def save_policy(self, directory: Path) -> Path:
