@@ -1,11 +1,14 @@
 """Runs of a comparison, and what is made of them."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
+from aprl.errors import RunError
+from aprl.stackelberg import comparison
 from aprl.stackelberg.comparison import (
-    Job,
-    Outcome,
     curve_samples,
     curves_table,
     make_jobs,
@@ -15,6 +18,7 @@ from aprl.stackelberg.comparison import (
     runs_table,
     summary_table,
 )
+from aprl.stackelberg.finished import FinishedRuns, Job, Outcome
 
 
 def outcome(method, world, seed, solved_at, final=1.0, level=1.0):
@@ -36,6 +40,36 @@ def test_outcomes_do_not_depend_on_the_number_of_processes():
     assert [o.job for o in alone] == [o.job for o in together] == jobs
     for one, other in zip(alone, together, strict=True):
         assert one.solved_at == other.solved_at and (one.curve == other.curve).all()
+
+
+def test_finished_runs_are_not_run_again(tmp_path, monkeypatch):
+    jobs = make_jobs(["psrl"], {"simple_mdp_1": 60}, range(3))
+    finished = FinishedRuns(tmp_path / "finished.jsonl")
+    run_jobs(jobs[:2], 1, finished=finished)
+    ran, progress = [], []
+
+    def spy(job):
+        ran.append(job)
+        return run_job(job)
+
+    monkeypatch.setattr(comparison, "run_job", spy)
+    again = FinishedRuns(tmp_path / "finished.jsonl")
+    together = run_jobs(jobs, 1, progress.append, again)
+    assert ran == jobs[2:] and progress == [3]
+    for one, other in zip(together, run_jobs(jobs, 1), strict=True):
+        assert one.job == other.job and one.solved_at == other.solved_at
+        assert np.array_equal(one.curve, other.curve, equal_nan=True)
+    assert len(FinishedRuns(tmp_path / "finished.jsonl").outcomes) == 3
+
+
+def kill_yourself(job):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_an_error_of_one_line(monkeypatch):
+    monkeypatch.setattr(comparison, "run_job", kill_yourself)
+    with pytest.raises(RunError, match="was killed"):
+        run_jobs(make_jobs(["psrl"], {"simple_mdp_1": 60}, range(2)), 2)
 
 
 def test_random_worlds_differ_between_seeds():

@@ -33,7 +33,8 @@ def play(env, world, spy):
         shown.append(2 * obs[:3].argmax() + obs[3:].argmax())
         obs, reward, terminated, truncated, _ = env.step(logits_of(world)[shown[-1]])
         rewards.append(reward)
-        done = terminated or truncated
+        done = terminated
+        assert not truncated
     return rewards, shown
 
 

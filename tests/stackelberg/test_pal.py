@@ -87,7 +87,15 @@ def test_pal_solves_a_small_world():
 
 
 @pytest.mark.parametrize(
-    "values", [{"iterations": 0}, {"episodes": 0}, {"learning_rate": 0.0}, {"num_envs": 0}]
+    "values",
+    [
+        {"iterations": 0},
+        {"episodes": 0},
+        {"learning_rate": 0.0},
+        {"num_envs": 0},
+        {"hidden": [64, 0]},
+        {"hidden": ["a"]},
+    ],
 )
 def test_out_of_range(values):
     with pytest.raises(ConfigError, match=next(iter(values))):

@@ -67,14 +67,8 @@ def command(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
-        observers = list(stackelberg_experiment.observers)
-        try:
-            with pytest.raises(SystemExit) as end:
-                command_line(
-                    stackelberg_experiment, "data/stackelberg", ["prog", "with", *arguments]
-                )
-        finally:
-            stackelberg_experiment.observers[:] = observers
+        with pytest.raises(SystemExit) as end:
+            command_line(stackelberg_experiment, "data/stackelberg", ["prog", "with", *arguments])
         return end.value.code, capfd.readouterr()
 
     return run
@@ -99,11 +93,12 @@ def test_command_prints_the_result(command, tmp_path):
         (["budgett=3"], "did you mean budget"),
     ],
 )
-def test_bad_input_is_one_line(command, arguments, message):
+def test_bad_input_is_one_line(command, tmp_path, arguments, message):
     code, printed = command(*arguments)
     lines = printed.err.strip().splitlines()
     assert code == 1 and len(lines) == 1 and lines[0].startswith("error: ")
     assert message in lines[0]
+    assert not (tmp_path / "data").exists()
 
 
 def test_every_method_has_a_named_config():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aprl.training.interruption import Interrupted, StopSignal
+from aprl.training.interruption import Interrupted, StopSignal, Terminated, terminable
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -20,6 +20,14 @@ def test_the_first_signal_is_noted_and_the_second_interrupts(signum):
     assert signal.getsignal(signum) is before
 
 
+def test_sigterm_ends_a_terminable_block_in_order():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Terminated) as end, terminable():
+        signal.raise_signal(signal.SIGTERM)
+    assert end.value.code == 143 and isinstance(end.value, SystemExit)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_handlers_are_put_back_when_the_block_fails():
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(ZeroDivisionError), StopSignal().listening():
@@ -27,12 +35,13 @@ def test_handlers_are_put_back_when_the_block_fails():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_other_threads_leave_signals_alone():
+@pytest.mark.parametrize("listening", [lambda: StopSignal().listening(), terminable])
+def test_other_threads_leave_signals_alone(listening):
     before = signal.getsignal(signal.SIGTERM)
     seen = []
 
     def work():
-        with StopSignal().listening():
+        with listening():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=work)
@@ -47,3 +56,5 @@ def test_the_message_says_how_to_go_on():
         "stopped by SIGTERM at 1,234 steps; continue with: python -m aprl.train with resume=runs/x"
     )
     assert (error.signum, error.run_dir) == (signal.SIGTERM, Path("runs/x"))
+    runs = Interrupted(signal.SIGINT, Path("x"), 3, "aprl.compare", unit="runs")
+    assert "at 3 runs; continue" in str(runs)

@@ -3,55 +3,25 @@
 import itertools
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from aprl.errors import AprlError
+from aprl.errors import AprlError, RunError
+from aprl.stackelberg.finished import CURVE_POINTS, FinishedRuns, Job, Outcome
 from aprl.stackelberg.methods import METHODS, make_method
 from aprl.stackelberg.runner import run_method
 from aprl.stackelberg.worlds import make_world
 from aprl.stats import WinRate
 
-CURVE_POINTS = 101
-
 # Expensive ones first, so that no process is left alone with one at the end.
 _SLOW = ("pal", "mal", "mal_reward", "mal_noise", "ppo_tuned", "sampled_answers", "ppo")
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of the comparison."""
-
-    method: str
-    world: str
-    seed: int
-    budget: int
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a job left.
-
-    Attributes:
-        job: what was run.
-        solved_at: samples from which on the policy stays within 1 % of the optimum; may be inf.
-        final: exact return of the last policy over the optimum.
-        used: real samples taken.
-        wall_time_s: of the run.
-        curve: `(CURVE_POINTS,)` return over the optimum at equal steps from 0 to the budget.
-    """
-
-    job: Job
-    solved_at: float
-    final: float
-    used: int
-    wall_time_s: float
-    curve: np.ndarray
 
 
 def curve_samples(budget: int) -> np.ndarray:
@@ -90,7 +60,10 @@ def make_jobs(
 
 
 def run_jobs(
-    jobs: Sequence[Job], processes: int, on_progress: Callable[[int], None] | None = None
+    jobs: Sequence[Job],
+    processes: int,
+    on_progress: Callable[[int], None] | None = None,
+    finished: FinishedRuns | None = None,
 ) -> list[Outcome]:
     """Run jobs; the outcome does not depend on the number of processes.
 
@@ -98,36 +71,56 @@ def run_jobs(
         jobs: what to run.
         processes: how many at once; 1 runs them in this process.
         on_progress: told the number of finished jobs.
+        finished: outcomes on disk, which are not run again and to which new ones are added.
 
     Returns:
         Outcomes in the order of the jobs.
+
+    Raises:
+        RunError: an outcome could not be written, or a process was killed.
     """
-    outcomes: dict[Job, Outcome] = {}
-    slow_first = sorted(jobs, key=lambda job: (job.method not in _SLOW, -job.budget))
-    for outcome in _finished(slow_first, processes):
+    outcomes = {
+        job: finished.outcomes[job] for job in jobs if finished and job in finished.outcomes
+    }
+    missing = [job for job in jobs if job not in outcomes]
+    slow_first = sorted(missing, key=lambda job: (job.method not in _SLOW, -job.budget))
+    for outcome in _run_all(slow_first, processes):
+        if finished is not None:
+            finished.add(outcome)
         outcomes[outcome.job] = outcome
         if on_progress is not None:
             on_progress(len(outcomes))
     return [outcomes[job] for job in jobs]
 
 
-def _finished(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
+def _run_all(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
     if processes == 1:
         yield from map(run_job, jobs)
         return
     # A fresh interpreter per process: PyTorch's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_follow_parent) as pool:
         try:
             for future in as_completed([pool.submit(run_job, job) for job in jobs]):
                 yield future.result()
+        except BrokenProcessPool:
+            raise RunError("a process of the comparison was killed, perhaps for memory") from None
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _one_thread() -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent process, and end when it ends, however that happens."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def runs_table(outcomes: Sequence[Outcome]) -> pd.DataFrame:

@@ -4,8 +4,16 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from aprl.configs.checks import check_entries, require_at_least, with_types
+from aprl.configs.checks import (
+    MAX_SEED,
+    check_entries,
+    require_at_least,
+    require_between,
+    require_nonempty,
+    with_types,
+)
 from aprl.errors import ConfigError, unknown_name
+from aprl.stackelberg.mal_tabular import TabularMal
 from aprl.stackelberg.mdp import FiniteMDP
 from aprl.stackelberg.methods import DEFAULT_METHOD, METHODS, check_method_name, make_method
 from aprl.stackelberg.oracle import PretrainConfig
@@ -47,10 +55,11 @@ class StackelbergConfig:
             ConfigError: what cannot work; nothing has been started or written.
         """
         config = with_types(self)
+        require_nonempty(config, ("root_dir", "exp_name"))
         check_method_name(config.method)
         check_world_name(config.world)
         for name in ("seed", "world_seed"):
-            require_at_least(name, getattr(config, name), 0)
+            require_between(name, getattr(config, name), 0, MAX_SEED)
         if config.horizon is not None:
             require_at_least("horizon", config.horizon, 1)
         if config.budget is None:
@@ -62,10 +71,14 @@ class StackelbergConfig:
         if config.oracle_path is not None and config.oracle != "learned":
             raise ConfigError("oracle_path is of a learned follower; set oracle=learned")
         config.pretrain_config()
-        if config.oracle == "exact":
-            make_method(config.method, config.options)
-        else:
-            make_method(config.method, config.options, _never_called)
+        method = make_method(
+            config.method, config.options, None if config.oracle == "exact" else _never_called
+        )
+        if isinstance(method, TabularMal) and method.config.initial_models > config.budget:
+            raise ConfigError(
+                f"{method.config.initial_models:,} initial models (K) cannot be rolled out with "
+                f"{config.budget:,} samples; an episode takes one at least"
+            )
         if config.exp_name is None:
             config.exp_name = f"{config.method}-{config.world}"
         return config
@@ -117,6 +130,7 @@ class CompareConfig:
             ConfigError: what cannot work; nothing has been started or written.
         """
         config = with_types(self)
+        require_nonempty(config, ("root_dir", "exp_name"))
         if config.methods is None:
             config.methods = [name for name, spec in METHODS.items() if spec.compared]
         for name in config.methods:
@@ -137,8 +151,14 @@ class CompareConfig:
             require_at_least("budget", budget, 1)
             check_budget(budget, HORIZON)
         require_at_least("seeds", config.seeds, 1)
-        require_at_least("seed", config.seed, 0)
+        require_between("seed", config.seed, 0, MAX_SEED - config.seeds + 1)
         require_at_least("processes", config.processes, 0)
         if config.processes == 0:
-            config.processes = os.cpu_count() or 1
+            config.processes = _usable_cpus()
         return config
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -56,7 +56,8 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
     Observations are the pair in question, state and action one-hot; actions are logits of the next
     state.
     Query steps pay nothing; real ones pay as `MalConfig.reward_weight` says, the loss at the end of
-    the episode, as a mean per step, so that short episodes are not favoured.
+    the episode, as a mean per step, so that short episodes are not favoured. The horizon terminates
+    the episode: it is part of the game, and undiscounted values beyond it would have no bound.
 
     Args:
         env: the true world; query steps take no sample of it.
@@ -131,7 +132,7 @@ class ModelLeaderEnv(gym.Env[Any, Any]):
         paid = weight * float(reward)
         if terminated or truncated:
             paid -= (1 - weight) * LOSSES[self._config.loss](self._predictions)
-        return self._observe(), paid, terminated, truncated, {}
+        return self._observe(), paid, terminated or truncated, False, {}
 
 
 def pair_observations(task: Task) -> np.ndarray:

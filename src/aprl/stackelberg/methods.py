@@ -52,6 +52,12 @@ CONFIGS: dict[type, type] = {
     UCBVI: RegretConfig,
     PSRL: RegretConfig,
 }
+FAMILIES: dict[type, str] = {  # for panels of figures
+    TabularMal: "tabular MAL",
+    **dict.fromkeys((Mal, Pal, AnswerSearch, SampledAnswers), "MAL, PAL and answers with PPO"),
+    DynaQ: "Q-learning and Dyna-Q",
+    **dict.fromkeys((ModelFreePPO, UCBVI, PSRL), "UCBVI, PSRL and PPO"),
+}
 _USES_ORACLE = (TabularMal, Mal, AnswerSearch)
 
 _SELF = "self-confirming only"

@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from aprl.configs.checks import require_at_least, require_within
@@ -24,6 +23,7 @@ from aprl.stackelberg.sb3 import (
     make_ppo,
     state_modes,
 )
+from aprl.stackelberg.small_ppo import SerialVecEnv
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class PalConfig:
     def __post_init__(self) -> None:
         for name in ("iterations", "episodes", "epochs", "batch_size", "policy_steps", "num_envs"):
             require_at_least(name, getattr(self, name), 1)
+        for units in self.hidden:
+            require_at_least("hidden", units, 1)
         require_within("learning_rate", self.learning_rate, 0, 1, open_low=True, open_high=True)
 
 
@@ -69,6 +71,7 @@ class WorldModel:
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         self._network = nn.Sequential(*layers, nn.Linear(sizes[-1], task.n_states))
         self._optimizer = torch.optim.Adam(self._network.parameters(), lr=config.learning_rate)
+        self._responses: dict[bytes, FiniteMDP] = {}  # of the network as it is now, by context
 
     def _inputs(self, contexts: np.ndarray, pairs: np.ndarray) -> torch.Tensor:
         states, actions = np.divmod(pairs, self.task.n_actions)
@@ -81,6 +84,7 @@ class WorldModel:
         Returns:
             Mean loss of the last epoch, in nats.
         """
+        self._responses.clear()
         inputs, targets = self._inputs(contexts, pairs), torch.as_tensor(successors)
         loss_sum = 0.0
         for _ in range(self._config.epochs):
@@ -94,9 +98,15 @@ class WorldModel:
                 loss_sum += loss.item() * len(batch)
         return loss_sum / len(targets)
 
-    @torch.no_grad()
     def respond(self, context: np.ndarray) -> FiniteMDP:
         """The model for a policy that gave these answers; see `aprl.stackelberg.game.Follower`."""
+        key = context.tobytes()
+        if key not in self._responses:
+            self._responses[key] = self._predict(context)
+        return self._responses[key]
+
+    @torch.no_grad()
+    def _predict(self, context: np.ndarray) -> FiniteMDP:
         pairs = np.arange(self.task.n_pairs)
         contexts = np.broadcast_to(context, (len(pairs), context.size))
         logits = self._network(self._inputs(contexts, pairs)).double()
@@ -206,7 +216,7 @@ class Pal:
                     break  # the budget is spent
                 follower.fit(*data)
             seeds = iter(env_seed.spawn(config.num_envs))
-            envs = DummyVecEnv([lambda: PolicyLeaderEnv(follower, next(seeds))] * config.num_envs)
+            envs = SerialVecEnv([lambda: PolicyLeaderEnv(follower, next(seeds))] * config.num_envs)
             learner = make_ppo(envs, leader_seed, config.ppo)
             learner.learn(
                 config.policy_steps,

@@ -14,6 +14,8 @@ from scipy.sparse import linalg
 from aprl.errors import ConfigError
 from aprl.stackelberg.mdp import FiniteMDP, Matrix, Task
 
+MOST_LISTED = 5000  # stationary policies
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -201,12 +203,15 @@ def stationary_policies(task: Task) -> np.ndarray:
     S' is the number of states that are not final.
 
     Raises:
-        ConfigError: more than 100,000 of them.
+        ConfigError: more than `MOST_LISTED` of them.
     """
     playable = np.flatnonzero(~task.final)
     count = task.n_actions ** len(playable)
-    if count > 100_000:
-        raise ConfigError(f"{count:,} stationary policies are too many to list")
+    if count > MOST_LISTED:
+        raise ConfigError(
+            f"{task.n_actions} ** {len(playable)} stationary policies are too many to list; "
+            f"{MOST_LISTED:,} are the most"
+        )
     policies = np.zeros((count, task.n_states), dtype=np.int64)
     choices = itertools.product(range(task.n_actions), repeat=len(playable))
     policies[:, playable] = np.array(list(choices), dtype=np.int64)

@@ -2,6 +2,8 @@
 
 import base64
 import html
+import itertools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,37 +14,48 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from aprl.files import atomic_path
-from aprl.stackelberg.comparison import Outcome, curves_table, runs_table, summary_table
+from aprl.stackelberg.comparison import curves_table, runs_table, summary_table
+from aprl.stackelberg.finished import Outcome
+from aprl.stackelberg.methods import FAMILIES, METHODS
 
-_LINE_STYLES = ("-", "--", ":")
-_COLOURS = 10
+REPORT_FILE = "report.html"
 
 
-def curves_figure(curves: pd.DataFrame, world: str) -> Figure:
+def curves_figure(curves: pd.DataFrame, world: str, reference: str) -> Figure:
     """Mean return over the optimum by real samples, with 95 % intervals, of one world.
+
+    One panel per family of methods, `reference` in each of them.
 
     Args:
         curves: from `curves_table`.
         world: name.
+        reference: method.
     """
-    figure = Figure(figsize=(9, 5.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     here = curves[curves.world == world]
-    for index, (method, curve) in enumerate(here.groupby("method")):
-        style = _LINE_STYLES[index // _COLOURS % len(_LINE_STYLES)]
-        (line,) = axes.plot(
-            curve.samples,
-            curve["mean"],
-            style,
-            color=f"C{index % _COLOURS}",
-            label=str(method),
-            linewidth=1.4,
-        )
-        axes.fill_between(curve.samples, curve.low, curve.high, color=line.get_color(), alpha=0.12)
-    axes.axhline(1.0, color="black", linewidth=0.6)
-    axes.set(title=world, xlabel="real samples", ylabel="return / optimum", ylim=(-0.05, 1.08))
-    figure.legend(loc="outside right upper", fontsize=7)
+    by_method = {str(method): curve for method, curve in here.groupby("method")}
+    panels: dict[str, list[str]] = {}
+    for method in by_method:
+        panels.setdefault(FAMILIES[METHODS[method].kind], []).append(method)
+    rows = math.ceil(len(panels) / 2)
+    columns = min(2, len(panels))
+    figure = Figure(figsize=(6.5 * columns, 4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, (family, methods) in zip(grid, panels.items(), strict=False):
+        colours = (f"C{index}" for index in itertools.count())
+        for method in [*(m for m in methods if m != reference), reference]:
+            curve = by_method[method]
+            colour = "black" if method == reference else next(colours)
+            axes.plot(curve.samples, curve["mean"], color=colour, label=method, linewidth=1.4)
+            axes.fill_between(curve.samples, curve.low, curve.high, color=colour, alpha=0.1)
+        axes.axhline(1.0, color="black", linewidth=0.6)
+        axes.set(title=family, ylim=(-0.05, 1.08))
+        axes.legend(fontsize=7)
+    for axes in grid[len(panels) :]:
+        axes.remove()
+    figure.suptitle(world)
+    figure.supxlabel("real samples")
+    figure.supylabel("return / optimum")
     return figure
 
 
@@ -121,7 +134,7 @@ def write_report(directory: Path, outcomes: Sequence[Outcome], reference: str) -
             table.to_csv(staged, index=False)
     sections = []
     for world in summary.world.cat.categories:
-        figure = curves_figure(curves, world)
+        figure = curves_figure(curves, world, reference)
         for suffix in ("png", "pdf"):
             with atomic_path(directory / f"{world}.{suffix}") as staged:
                 figure.savefig(staged, dpi=150)
@@ -138,6 +151,6 @@ def write_report(directory: Path, outcomes: Sequence[Outcome], reference: str) -
         "the budget. Bands are 95 % Student intervals of the mean, brackets 95 % Wilson "
         f"intervals. A star marks a median below that of {html.escape(reference)}."
     )
-    with atomic_path(directory / "report.html") as staged:
+    with atomic_path(directory / REPORT_FILE) as staged:
         staged.write_text(_PAGE.format(intro=intro, worlds="\n".join(sections)), encoding="utf-8")
     return summary

@@ -9,9 +9,10 @@ import gymnasium as gym
 import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.vec_env import VecEnv
 
 from aprl.errors import ConfigError
+from aprl.stackelberg.small_ppo import SerialVecEnv, SmallPPO
 from aprl.training.ppo import PPO, torch_threads
 
 ENDLESS = 2**31 - 1  # steps of a run that is ended by its budget of samples
@@ -50,12 +51,12 @@ def make_ppo(
     Raises:
         ConfigError: arguments that PPO refuses.
     """
-    venv = env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
-    values = dict(arguments)
+    venv = env if isinstance(env, VecEnv) else SerialVecEnv([lambda: env])
+    values = {"policy_kwargs": {}, **arguments}
     rollout = values.get("n_steps", 2048) * venv.num_envs
     values["batch_size"] = min(values.get("batch_size", 64), rollout)
     try:
-        return PPO("MlpPolicy", venv, seed=int_seed(seed), device="cpu", **values)
+        return SmallPPO(venv, int_seed(seed), **values)
     except (TypeError, ValueError, AssertionError) as error:
         raise ConfigError(f"PPO refuses its arguments {values}: {error}") from None
 

@@ -24,6 +24,7 @@ from aprl.stackelberg.mdp import Task
 from aprl.stackelberg.methods import METHODS, make_method
 from aprl.stackelberg.oracle import LearnedOracle, pretrain_oracle
 from aprl.stackelberg.runner import Run, run_method
+from aprl.training.interruption import terminable
 from aprl.training.records import ProgressDisplay
 
 CURVE_FILE = "curve.csv"
@@ -127,16 +128,25 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {name: {"method": name} for name in M
 NAMED_CONFIGS["mal_published"]["budget"] = 250_000
 NAMED_CONFIGS["pal_published"]["budget"] = 1_250_000
 
-stackelberg_experiment = CommandExperiment("stackelberg_train", StackelbergConfig, NAMED_CONFIGS)
+
+def _chosen(values: dict[str, Any]) -> StackelbergConfig:
+    check_entries(StackelbergConfig, values)
+    return StackelbergConfig(**values).resolve()
+
+
+stackelberg_experiment = CommandExperiment(
+    "stackelberg_train",
+    StackelbergConfig,
+    NAMED_CONFIGS,
+    checked_root=lambda values: Path(_chosen(values).root_dir),
+)
 
 
 @stackelberg_experiment.main
 def _run(_config: dict[str, Any]) -> str:
     """Train as configured; `print_config` shows every option."""
-    with user_errors():
-        values = as_plain(_config)
-        check_entries(StackelbergConfig, values)
-        config = StackelbergConfig(**values).resolve()
+    with user_errors(), terminable():
+        config = _chosen(as_plain(_config))
         display = ProgressDisplay(config.budget or 1, enabled=config.progress, unit="samples")
         try:
             trained = train(config, display.update)

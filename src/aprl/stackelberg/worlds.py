@@ -15,6 +15,7 @@ from aprl.errors import unknown_name
 from aprl.stackelberg.mdp import FiniteMDP, Task, WorldError, dense_world
 
 HORIZON = 50
+MOST_PAIRS = 1_000_000
 
 _T_A = [[0.1, 0.6, 0.3], [1.0, 0.0, 0.0]]
 _T_B = [[0.0, 0.2, 0.8], [0.5, 0.5, 0.0]]
@@ -135,7 +136,8 @@ def random_mdp(
         horizon: steps per episode.
 
     Raises:
-        WorldError: more successors than states, or a density that is no probability.
+        WorldError: more successors than states, a density that is no probability, or more than a
+            million pairs.
     """
     if not 1 <= n_successors <= n_states:
         raise WorldError(f"n_successors must be in [1, {n_states}], got {n_successors}")
@@ -143,7 +145,19 @@ def random_mdp(
         raise WorldError(f"reward_density must be in [0, 1], got {reward_density}")
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     pairs = n_states * n_actions
-    successors = np.stack([rng.permutation(n_states)[:n_successors] for _ in range(pairs)])
+    if pairs > MOST_PAIRS:
+        raise WorldError(
+            f"a random world has at most {MOST_PAIRS:,} state-action pairs, got {n_states:,} "
+            f"states and {n_actions:,} actions"
+        )
+    sparsely = pairs * n_states > 1_000_000
+
+    def draw() -> np.ndarray:
+        if sparsely:  # a permutation of so many states would take long
+            return rng.choice(n_states, n_successors, replace=False)
+        return rng.permutation(n_states)[:n_successors]
+
+    successors = np.stack([draw() for _ in range(pairs)])
     probabilities = rng.dirichlet(np.ones(n_successors), size=pairs)
     name = f"random_s{n_states}_a{n_actions}_{seed}"
     rows = np.repeat(np.arange(pairs), n_successors)
@@ -151,7 +165,6 @@ def random_mdp(
     transitions = sparse.csr_array(
         (probabilities.ravel(), (rows, successors.ravel())), shape=(pairs, n_states)
     )
-    sparsely = pairs * n_states > 1_000_000
     shape = (pairs, n_successors if sparsely else n_states)
     paid = np.where(rng.random(shape) < reward_density, rng.random(shape), 0.0)
     if not sparsely:

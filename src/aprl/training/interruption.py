@@ -16,14 +16,40 @@ class Interrupted(Exception):
         run_dir: what to resume.
     """
 
-    def __init__(self, signum: int, run_dir: Path, steps: int, module: str) -> None:
+    def __init__(
+        self, signum: int, run_dir: Path, steps: int, module: str, unit: str = "steps"
+    ) -> None:
         name = signal.Signals(signum).name
         super().__init__(
-            f"stopped by {name} at {steps:,} steps; continue with: "
+            f"stopped by {name} at {steps:,} {unit}; continue with: "
             f"python -m {module} with resume={run_dir}"
         )
         self.signum = signum
         self.run_dir = run_dir
+
+
+class Terminated(SystemExit):
+    """SIGTERM, where `terminable` is in force; the exit code is 128 + its number."""
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM raise `Terminated` within the block, in the main thread, for an orderly end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class StopSignal:

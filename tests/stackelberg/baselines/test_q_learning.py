@@ -56,7 +56,17 @@ def test_dyna_q_plus_returns_to_what_it_left_for_long():
 
 @pytest.mark.parametrize(
     "values",
-    [{"epsilon": 1.5}, {"alpha": -1}, {"gamma": 2}, {"planning_steps": -1}, {"kappa": -1}],
+    [
+        {"epsilon": 1.5},
+        {"alpha": -1},
+        {"gamma": 2},
+        {"planning_steps": -1},
+        {"kappa": -1},
+        {"kappa": float("inf")},
+        {"initial_value": float("inf")},
+        {"initial_value": float("nan")},
+        {"initial_value": "x"},
+    ],
 )
 def test_out_of_range(values):
     with pytest.raises(ConfigError, match=next(iter(values))):

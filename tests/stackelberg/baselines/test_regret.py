@@ -66,7 +66,9 @@ def test_deployed_policy_is_the_one_asked_for():
     [
         ({"delta": 0.0}, "delta"),
         ({"prior": 0.0}, "prior"),
+        ({"prior": float("inf")}, "prior"),
         ({"bonus_scale": -1.0}, "bonus_scale"),
+        ({"bonus_scale": float("inf")}, "bonus_scale"),
         ({"deployed": "means"}, "did you mean 'mean'"),
     ],
 )

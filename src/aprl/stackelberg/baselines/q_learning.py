@@ -29,7 +29,8 @@ class DynaQConfig:
         require_at_least("planning_steps", self.planning_steps, 0)
         for name in ("epsilon", "alpha", "gamma"):
             require_within(name, getattr(self, name), 0, 1)
-        require_within("kappa", self.kappa, 0, math.inf)
+        require_within("kappa", self.kappa, 0, math.inf, open_high=True)
+        require_within("initial_value", self.initial_value, -1e9, 1e9)
 
 
 class DynaQ:

@@ -32,8 +32,8 @@ class RegretConfig:
         if self.deployed not in DEPLOYED:
             raise unknown_name("deployed policy", str(self.deployed), DEPLOYED)
         require_within("delta", self.delta, 0, 1, open_low=True, open_high=True)
-        require_within("bonus_scale", self.bonus_scale, 0, math.inf)
-        require_within("prior", self.prior, 0, math.inf, open_low=True)
+        require_within("bonus_scale", self.bonus_scale, 0, math.inf, open_high=True)
+        require_within("prior", self.prior, 0, math.inf, open_low=True, open_high=True)
 
 
 class _EpisodicLearner:
