@@ -14,8 +14,9 @@ from aprl.score_agent import ScoreConfig, score
 from aprl.stats import WinRate, wilson_interval
 
 # Game, zoo tag of both players, then per physics: reference games, wins of agent 0, of agent 1.
-# Measured once with an independent port of the games on MuJoCo 3.14.0. Its fast physics had the ants
-# that run to a goal tie too often, and ours has other contact there: that row's reference is -v0's.
+# Measured once with an independent port of the games on MuJoCo 3.14.0. Its fast physics had the
+# ants that run to a goal tie too often, and ours has other contact there: that row's reference is
+# that of -v0.
 REFERENCE = [
     ("YouShallNotPassHumans", "1", {"v0": (400, 0.495, 0.505), "v1": (400, 0.532, 0.468)}),
     ("RunToGoalHumans", "1", {"v0": (200, 0.245, 0.475), "v1": (200, 0.275, 0.455)}),

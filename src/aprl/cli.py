@@ -35,7 +35,7 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("default", AprlWarning)
+            warnings.simplefilter("once", AprlWarning)
             _print_in_one_line()
             code = main() or 0
         sys.stdout.flush()
@@ -57,10 +57,14 @@ def run_cli(main: Callable[[], int | None]) -> NoReturn:
 def _print_in_one_line() -> None:
     """Show this library's warnings without their place in the source; others as they are."""
     shown = warnings.showwarning
+    printed: set[str] = set()  # whoever changes filters makes Python forget what it has shown
 
     def show(message, category, *rest, **more) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN002, ANN003
         if issubclass(category, AprlWarning):
-            print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+            line = f"warning: {' '.join(str(message).split())}"
+            if line not in printed:
+                printed.add(line)
+                print(line, file=sys.stderr)
         else:
             shown(message, category, *rest, **more)
 

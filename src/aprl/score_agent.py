@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from aprl.configs.checks import check_entries, require_at_least, with_types
+from aprl.configs.checks import (
+    MAX_SEED,
+    MAX_THREADS,
+    check_entries,
+    require_at_least,
+    require_between,
+    require_nonempty,
+    with_types,
+)
 from aprl.envs import OpponentMask, VecMultiEnv, check_env_id, is_mujoco_game, make_vec
 from aprl.envs.names import victim_index
-from aprl.errors import ConfigError
+from aprl.errors import ConfigError, RunError
 from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
 from aprl.imitation.rollouts import GameRecorder
@@ -64,8 +72,10 @@ class ScoreConfig:
             PolicyError: a policy that is missing or damaged.
         """
         check_env_id(self.env_name)
-        for name, least in (("num_env", 1), ("num_threads", 0), ("seed", 0)):
-            require_at_least(name, getattr(self, name), least)
+        require_at_least("num_env", self.num_env, 1)
+        require_between("num_threads", self.num_threads, 0, MAX_THREADS)
+        require_between("seed", self.seed, 0, MAX_SEED)
+        require_nonempty(self, ("root_dir", "agent_a_path", "agent_b_path", "zoo_dir", "record"))
         for name in ("episodes", "timesteps", "max_episode_steps"):
             if getattr(self, name) is not None:
                 require_at_least(name, getattr(self, name), 1)
@@ -181,6 +191,8 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         )
     finally:
         venv.close()
+    if not result.games:
+        raise RunError(f"no game finished within {config.timesteps} time steps; give more")
     if recorder is not None and config.record is not None:
         kind, path = config.agents[config.recorded]
         provenance = {

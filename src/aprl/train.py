@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from aprl.configs.checks import with_types
+from aprl.configs.checks import require_nonempty, with_types
 from aprl.configs.train import NAMED_CONFIGS
 from aprl.errors import ConfigError, RunError
 from aprl.experiment import (
@@ -73,6 +73,7 @@ def choose_opponents(config: TrainConfig, console: Console | None = None) -> Tra
         RunError: no adversary was found.
     """
     config = with_types(config)
+    require_nonempty(config, ("adversaries", "root_dir", "exp_name", "zoo_dir"))
     if config.defence is None:
         if config.defence_params:
             raise ConfigError("defence_params was given without defence")

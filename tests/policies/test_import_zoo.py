@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
+from aprl.cli import run_cli
 from aprl.errors import PolicyError
 from aprl.files import sha256
 from aprl.policies import ZOO_GAMES, load_saved, read_header
@@ -89,9 +90,16 @@ def test_damaged_file_is_named_once(zoo, tmp_path):
     assert str(error.value).count("agent2_parameters") == 1
 
 
+def command(source, out):
+    """Exit code of the command."""
+    with pytest.raises(SystemExit) as end:
+        run_cli(lambda: main([str(source), "--out", str(out)]))
+    return end.value.code
+
+
 def test_command_line_lists_what_it_did(zoo, tmp_path, capsys):
     write_zoo(zoo, "agent_parameters-v9.pkl", game="SumoHumans")
-    assert main([str(zoo), "--out", str(tmp_path / "out")]) == 0
+    assert command(zoo, tmp_path / "out") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["imported", "imported", "skipped", "2"]
     assert "agent2_parameters-v1.pkl" in lines[1]
@@ -103,7 +111,7 @@ def test_command_line_fails_in_one_line_without_a_zoo(create, tmp_path, capsys):
     source = tmp_path / "zoo"
     if create:
         source.mkdir()
-    assert main([str(source), "--out", str(tmp_path / "out")]) == 1
+    assert command(source, tmp_path / "out") == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("error: ")
@@ -113,7 +121,7 @@ def test_command_line_fails_in_one_line_without_a_zoo(create, tmp_path, capsys):
 
 def test_unwritable_destination_fails_in_one_line(zoo, tmp_path, capsys):
     (tmp_path / "out").write_text("a file is in the way")
-    assert main([str(zoo), "--out", str(tmp_path / "out")]) == 1
+    assert command(zoo, tmp_path / "out") == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 

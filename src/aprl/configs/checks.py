@@ -12,6 +12,7 @@ from aprl.errors import ConfigError, DeprecatedName
 _Config = TypeVar("_Config")
 
 MAX_SEED = 2**32 - 1  # what every random generator in use takes
+MAX_THREADS = 4096  # far beyond what helps
 MAX_COUNT = 2**63 - 1  # what fits into the 64 bits of NumPy and safetensors
 
 # How a type is called in a message, and the values that pass for it.

@@ -4,9 +4,7 @@ SOURCE is the downloaded folder `agent_zoo` of the multi-agent competition envir
 folder per game (`<Game>-v0`) and a pickle per policy.
 """
 
-import argparse
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from gymnasium import spaces
 
-from aprl.errors import AprlError, PolicyError
+from aprl.cli import ArgumentParser, run_cli
+from aprl.errors import PolicyError
 from aprl.files import PathLike, sha256
 from aprl.policies.network import ActorCriticMlp, MlpPolicy
 from aprl.policies.recurrent import LstmPolicy
@@ -120,26 +119,26 @@ def _spaces(entry: ZooGame) -> tuple[spaces.Box, spaces.Box]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    """Command line; returns the exit code.
+
+    Raises:
+        AprlError: see `import_zoo`; or arguments that are not understood.
+    """
+    parser = ArgumentParser(
         prog="python -m aprl.policies.import_zoo",
         description="Convert the published agent_zoo folder to policies that aprl loads.",
     )
     parser.add_argument("source", help="downloaded folder agent_zoo, one folder per game in it")
     parser.add_argument("--out", default=DEFAULT_ZOO_DIR, help="default: %(default)s")
     args = parser.parse_args(argv)
-    try:
-        results = import_zoo(args.source, args.out)
-    except (AprlError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    results = import_zoo(args.source, args.out)
     for result in results:
         verb = "imported" if result.directory else "skipped "
         print(f"{verb}  {result.source}  ->  {result.directory or result.note}")
     count = sum(result.directory is not None for result in results)
     print(f"{count} imported to {args.out}, {len(results) - count} skipped")
-    return 0
+    return 0 if count else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_cli(main)

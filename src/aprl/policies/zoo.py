@@ -97,7 +97,7 @@ def zoo_directory(root: PathLike, game: str, agent_index: int, tag: int | str) -
     entry, name = zoo_game(game), canonical_game(game)
     if agent_index not in (0, 1):
         raise PolicyError(f"{name} has agents 0 and 1, not {agent_index}")
-    if not str(tag).isdecimal() or not 1 <= int(tag) <= entry.versions:
+    if not (str(tag).isascii() and str(tag).isdecimal()) or not 1 <= int(tag) <= entry.versions:
         known = ", ".join(str(i + 1) for i in range(entry.versions))
         raise PolicyError(f"no zoo policy {str(tag)!r} for {name}; published versions: {known}")
     side = "any" if entry.symmetric else f"agent{agent_index}"

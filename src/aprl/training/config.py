@@ -7,6 +7,7 @@ import numpy as np
 
 from aprl.configs.checks import (
     MAX_SEED,
+    MAX_THREADS,
     as_text,
     check_entries,
     current_name,
@@ -203,8 +204,8 @@ class TrainConfig:
         check_env_id(self.env_name)
         for name in ("num_env", "total_timesteps", "batch_size", "checkpoint_interval"):
             require_at_least(name, getattr(self, name), 1)
-        for name in ("num_threads", "eval_episodes"):
-            require_at_least(name, getattr(self, name), 0)
+        require_between("num_threads", self.num_threads, 0, MAX_THREADS)
+        require_at_least("eval_episodes", self.eval_episodes, 0)
         require_between("seed", self.seed, 0, MAX_SEED)
         for name in ("max_episode_steps", "keep_checkpoints"):
             if getattr(self, name) is not None:

@@ -39,6 +39,8 @@ _PPO_ARGS = frozenset(
     }
 )
 _FRACTIONS = ("gamma", "gae_lambda")
+_NOT_NEGATIVE = ("ent_coef", "vf_coef")
+_LOG_STD_RANGE = (-20, 2)  # a standard deviation of e^2 already drowns any action
 _POSITIVE = ("clip_range", "clip_range_vf", "max_grad_norm", "target_kl")
 _OPTIONAL = ("clip_range_vf", "target_kl")  # None switches these off
 _POLICY_ARGS = frozenset({"log_std_init", "net_arch"})
@@ -57,11 +59,13 @@ def ppo_arguments(rl_args: dict[str, Any], batch_size: int, num_env: int) -> dic
     Raises:
         ConfigError: unknown names, or sizes that do not divide.
     """
-    args: dict[str, Any] = {"clip_range_vf": 0.2, "n_epochs": 4, "ent_coef": 0.0}
+    args: dict[str, Any] = {"n_epochs": 4, "ent_coef": 0.0}
     policy_kwargs: dict[str, Any] = {"optimizer_kwargs": {"eps": 1e-5}}
     minibatches = 4
     for name, value in rl_args.items():
         sb3_name = _SB2_NAMES.get(name, name)
+        if sb3_name != name and sb3_name in rl_args:
+            raise ConfigError(f"rl_args has {name!r} and {sb3_name!r}, which mean the same")
         _check_argument(name, sb3_name, value)
         if name == "nminibatches":
             minibatches = value
@@ -74,13 +78,15 @@ def ppo_arguments(rl_args: dict[str, Any], batch_size: int, num_env: int) -> dic
             raise ConfigError(f"unknown rl_args entry {name!r}; known: {', '.join(known)}")
     if batch_size % num_env:
         raise ConfigError(f"batch_size {batch_size} is not a multiple of num_env {num_env}")
-    if not isinstance(minibatches, int) or minibatches < 1 or batch_size % minibatches:
+    if type(minibatches) is not int or minibatches < 1 or batch_size % minibatches:
         raise ConfigError(f"nminibatches {minibatches!r} does not divide batch_size {batch_size}")
     if batch_size == minibatches and args.get("normalize_advantage", True):
         raise ConfigError(
             f"batch_size {batch_size} over {minibatches} minibatches leaves one step each, whose "
             "advantage cannot be normalised; give a larger batch_size or fewer nminibatches"
         )
+    # As in stable-baselines 2, the value function is clipped like the policy unless told otherwise.
+    args.setdefault("clip_range_vf", args.get("clip_range", 0.2))
     return {
         "n_steps": batch_size // num_env,
         "batch_size": batch_size // minibatches,
@@ -101,6 +107,11 @@ def _check_argument(name: str, sb3_name: str, value: Any) -> None:
         fits, expected = _is_net_arch(value), "a list of layer sizes, or one each for pi and vf"
     elif sb3_name in _FRACTIONS:
         fits, expected = number and 0 <= value <= 1, "a number in [0, 1]"
+    elif sb3_name in _NOT_NEGATIVE:
+        fits, expected = number and value >= 0, "a number of at least 0"
+    elif sb3_name == "log_std_init":
+        low, high = _LOG_STD_RANGE
+        fits, expected = number and low <= value <= high, f"a number in [{low}, {high}]"
     elif sb3_name in _POSITIVE:
         fits, expected = number and value > 0, "a number above 0"
         if sb3_name in _OPTIONAL:
@@ -148,6 +159,18 @@ class FrozenNormaliser(BaseFeaturesExtractor):
         return flat.sub(self.mean).div_(self.std).clamp_(-self.clip, self.clip)
 
 
+def require_one_normaliser(env: VecEnv) -> None:
+    """Refuse an environment that normalises observations, for a policy that does so itself.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if isinstance(env, VecNormalize) and env.norm_obs:
+        raise ConfigError(
+            "a loaded policy normalises observations itself; the environment must not (norm_obs)"
+        )
+
+
 def make_ppo(
     env: VecEnv,
     arguments: dict[str, Any],
@@ -168,6 +191,7 @@ def make_ppo(
     arguments = dict(arguments)
     policy_kwargs = {"activation_fn": nn.Tanh, **arguments.pop("policy_kwargs")}
     if start is not None:
+        require_one_normaliser(env)
         network = start.network
         policy_kwargs["net_arch"] = {"pi": network.policy_layers, "vf": network.value_layers}
         policy_kwargs["features_extractor_class"] = FrozenNormaliser

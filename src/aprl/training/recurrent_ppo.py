@@ -18,7 +18,12 @@ from aprl.errors import ConfigError
 from aprl.policies.network import NetworkPolicy
 from aprl.policies.recurrent import ActorCriticLstm, LstmPolicy, LstmTower
 from aprl.policies.spaces import width
-from aprl.training.learner import FrozenNormaliser, copy_normaliser, ppo_arguments
+from aprl.training.learner import (
+    FrozenNormaliser,
+    copy_normaliser,
+    ppo_arguments,
+    require_one_normaliser,
+)
 from aprl.training.normalize import VecNormalize
 from aprl.training.ppo import torch_threads
 
@@ -112,6 +117,7 @@ def make_recurrent_ppo(
     if start is not None:
         if not isinstance(start, LstmPolicy):
             raise ConfigError(f"recurrent_ppo cannot go on from a {type(start).__name__}")
+        require_one_normaliser(env)
         network = start.network
         layer, hidden = network.layer, network.hidden_size
         normaliser = {

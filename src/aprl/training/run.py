@@ -127,6 +127,13 @@ class TrainingRun:
                 # A replaying learner would dump its log by episodes; the callback does by rollouts.
                 log_interval=None if self.algorithm.replays else 1,
             )
+        except ValueError as error:
+            if "found invalid values" not in str(error):
+                raise
+            raise RunError(
+                f"learning diverged at {learner.num_timesteps:,} steps: the policy's output is not "
+                f"finite; try a smaller learning_rate, log_std_init or max_grad_norm"
+            ) from None
         finally:
             display.close()
         if self.stopping and learner.num_timesteps < config.total_timesteps:

@@ -13,7 +13,7 @@ from aprl.errors import ConfigError
 from aprl.policies.network import NetworkPolicy
 from aprl.policies.spaces import width
 from aprl.policies.squashed import SquashedActorCritic, SquashedPolicy
-from aprl.training.learner import FrozenNormaliser, copy_normaliser
+from aprl.training.learner import FrozenNormaliser, copy_normaliser, require_one_normaliser
 from aprl.training.normalize import VecNormalize
 
 _SAC_ARGS = frozenset(
@@ -113,6 +113,7 @@ def make_sac(
     if start is not None:
         if not isinstance(start, SquashedPolicy):
             raise ConfigError(f"sac cannot go on from a {type(start).__name__}")
+        require_one_normaliser(env)
         network = start.network
         policy_kwargs = {
             "net_arch": {"pi": network.policy_layers, "qf": network.value_layers},

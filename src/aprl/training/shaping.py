@@ -111,6 +111,8 @@ def check_weights(weights: Weights) -> None:
             raise ConfigError(
                 f"{kind} reward weights need a number per term, got {weights[kind]!r}"
             )
+    if not any(weights[kind] for kind in KINDS):
+        raise ConfigError("no reward term has a weight; set rew_shape=False for the raw reward")
     both = set(weights["sparse"]) & set(weights["dense"])
     if both:
         raise ConfigError(f"reward terms {sorted(both)} are both sparse and dense")
