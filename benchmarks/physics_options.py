@@ -8,6 +8,7 @@ equivalent when that difference stays at rounding. Run it on a quiet machine:
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -157,4 +158,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,8 @@ class StopSignal:
             if self.received is not None:
                 raise KeyboardInterrupt
             self.received = signum
+            if sys.stderr.isatty():
+                print("stopping at the next safe point; once more stops at once", file=sys.stderr)
 
         before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
         try:

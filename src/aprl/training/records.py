@@ -149,15 +149,15 @@ class ProgressDisplay:
             self._status = status
         now = time.monotonic()
         rate = (steps - self._first) / max(now - self._started, 1e-9)
-        text = f"{rate:,.0f} {self._unit}/s  {self._status}"
+        speed = f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.2g}"
+        text = f"{speed} {self._unit}/s  {self._status}".rstrip()
         if self._bar is not None:
             self._bar.update(self._task, completed=min(steps, self._total), status=text)
         elif self._enabled and now - self._last >= self._interval:
             self._last = now
-            left = max(0.0, (self._total - steps) / max(rate, 1e-9))
+            left = f"  {(self._total - steps) / rate / 60:.1f} min left" if rate > 0 else ""
             print(
-                f"{self._verb}: {steps:,}/{self._total:,} {self._unit}  {text}  "
-                f"{left / 60:.1f} min left",
+                f"{self._verb}: {steps:,}/{self._total:,} {self._unit}  {text}{left}",
                 file=sys.stderr,
                 flush=True,
             )

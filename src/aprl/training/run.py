@@ -226,7 +226,8 @@ class _RunCallback(BaseCallback):
         run.outcomes = WinRate(outcomes.wins[run.config.agent_idx], outcomes.games)
         for name, value in run.stack.log_values().items():
             self.logger.record(name, value)
-        self._display.update(self.num_timesteps, f"wins {run.outcomes}")
+        shown = f"wins {run.outcomes}" if run.outcomes.games else "no game finished yet"
+        self._display.update(self.num_timesteps, shown)
 
 
 class _ReplayCallback(_RunCallback):
