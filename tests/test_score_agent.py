@@ -10,6 +10,7 @@ from aprl.errors import ConfigError
 from aprl.experiment import command_line
 from aprl.imitation.demonstrations import load_demonstrations
 from aprl.score_agent import ScoreConfig, score, score_experiment
+from aprl.scoring import Score
 
 ROCK_V_PAPER = {
     "env_name": "aprl/RockPaperScissors-v0",
@@ -78,6 +79,7 @@ def test_the_masking_type_takes_effect(options, shown, monkeypatch):
 
     def first_observations(venv, *args):
         seen["obs"] = venv.reset()
+        return Score((0, 1), 0, 0, 1.0)
 
     monkeypatch.setattr("aprl.score_agent.play_games", first_observations)
     score(ScoreConfig(**ANTS, mask_agent_index=1, num_threads=1, **options))

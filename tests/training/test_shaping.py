@@ -70,7 +70,8 @@ def test_several_terms_of_a_kind_add_up_and_the_games_own_reward_is_replaced():
     weights = {"dense": {}, "sparse": {"reward_move": 2.0, "reward_remaining": -0.1}}
     np.testing.assert_allclose(step(shaped(ConstantAnnealer(0), weights=weights)), [-90, 110, 10])
     nothing = {"dense": {}, "sparse": {}}
-    np.testing.assert_array_equal(step(shaped(ConstantAnnealer(0.5), weights=nothing)), [0, 0, 0])
+    with pytest.raises(ConfigError, match="no reward term has a weight"):
+        shaped(ConstantAnnealer(0.5), weights=nothing)
 
 
 def test_progress_is_asked_at_every_step():
