@@ -30,13 +30,15 @@ import torch
 from measure import (
     NUM_ENVS,
     THREADS,
+    BareSteps,
+    BatchSteps,
     Stopwatch,
-    bare_steps_per_second,
-    batch_steps_per_second,
+    median_ratio,
     random_actions,
     stand_in_victim,
     subprocess_steps_per_second,
-    training_steps_per_second,
+    take_turns,
+    training_rounds,
 )
 from rich.console import Console
 from rich.table import Table
@@ -51,6 +53,7 @@ from aprl.policies.zoo import ZOO_GAMES
 
 PROCESSES = 2
 SCALING_GAME = "multicomp/YouShallNotPassHumans-v1"
+ATTACK_SECONDS = 3.0
 
 
 def attack_rates(env_id: str, seconds: float) -> dict[str, float]:
@@ -115,59 +118,55 @@ def split(env_id: str, seconds: float, victim: Path) -> dict[str, float]:
 
 def measure(game: str, args: argparse.Namespace) -> dict[str, Any]:
     """All figures of one game."""
-    result: dict[str, Any] = {}
+    ids = {version: f"multicomp/{game}-{version}" for version in ("v0", "v1")}
+    sources: dict[str, BareSteps | BatchSteps] = {}
+    for version, env_id in ids.items():
+        sources[f"{version} bare"] = BareSteps(make_vec(env_id, 1).model)  # type: ignore[attr-defined]
+        sources[f"{version} stepping"] = BatchSteps(env_id)
+    rounds = take_turns(sources, args)
+    result: dict[str, Any] = {
+        "rounds": rounds,
+        "v1 / v0": median_ratio(rounds, "v1 stepping", "v0 stepping"),
+    }
+    recurrent = ZOO_GAMES[game].recurrent
     with tempfile.TemporaryDirectory() as folder:
-        recurrent = ZOO_GAMES[game.removesuffix("AutoContact")].recurrent
-        for version in ("v0", "v1"):
-            env_id = f"multicomp/{game}-{version}"
-            model = make_vec(env_id, 1).model  # type: ignore[attr-defined]
-            rounds = []
-            for _ in range(args.repeats):
-                bare = bare_steps_per_second(model, args.seconds)
-                stepping = batch_steps_per_second(env_id, args.seconds)
-                bare = (bare + bare_steps_per_second(model, args.seconds)) / 2
-                rounds.append({"bare": bare, "stepping": stepping})
+        for version, env_id in ids.items():
             victim = stand_in_victim(env_id, Path(folder) / version, recurrent)
             result[version] = {
-                "rounds": rounds,
-                "stepping / bare": statistics.median(r["stepping"] / r["bare"] for r in rounds),
-                "attack": attack_rates(env_id, args.seconds),
-                "split_us": split(env_id, args.seconds, victim),
+                "stepping / bare": median_ratio(rounds, f"{version} stepping", f"{version} bare"),
+                "attack": attack_rates(env_id, ATTACK_SECONDS),
+                "split_us": split(env_id, ATTACK_SECONDS, victim),
             }
-        fast, slow = (
-            statistics.median(r["stepping"] for r in result[v]["rounds"]) for v in ("v1", "v0")
-        )
-        result["v1 / v0"] = fast / slow
         if args.train:
-            result["training"] = training(f"multicomp/{game}-v1", Path(folder), args)
+            result["training"] = training(ids["v1"], Path(folder), args)
     return result
 
 
-def training(env_id: str, folder: Path, args: argparse.Namespace) -> dict[str, float]:
+def training(env_id: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Ratios of complete training to bare stepping and to training in processes."""
     torch.set_num_threads(THREADS)
-    model = make_vec(env_id, 1).model  # type: ignore[attr-defined]
-    ratios = {}
+    figures: dict[str, Any] = {}
     for kind, recurrent in (("MLP", False), ("LSTM", True)):
         victim = stand_in_victim(env_id, folder / f"train-{kind}", recurrent)
-        bare = bare_steps_per_second(model, args.seconds)
-        rate = training_steps_per_second(env_id, victim, args.updates)
-        bare = (bare + bare_steps_per_second(model, args.seconds)) / 2
-        ratios[f"{kind} / bare"] = rate / bare
+        rounds = training_rounds(env_id, victim, args.updates, args.seconds)
+        figures[f"{kind} / bare"] = median_ratio(rounds, "training", "bare")
         rival = max(subprocess_steps_per_second(env_id, victim, n, 1) for n in args.processes)
-        ratios[f"{kind} / subprocess"] = rate / rival
-    return ratios
+        rounds += training_rounds(env_id, victim, 1, args.seconds)  # the rival's turn is long
+        rate = statistics.median(rates["training"] for rates in rounds)
+        figures[f"{kind} / subprocess"] = rate / rival
+        figures[f"{kind} rounds"] = rounds
+    return figures
 
 
 def scaling(seconds: float) -> dict[str, dict[int, float]]:
     """Steps per second of one game by environments (2 threads) and by threads (64 envs)."""
     return {
         "environments": {
-            n: batch_steps_per_second(SCALING_GAME, seconds, num_envs=n)
+            n: BatchSteps(SCALING_GAME, num_envs=n).rate(seconds)
             for n in (1, 2, 4, 8, 16, 32, 64, 128, 256)
         },
         "threads": {
-            n: batch_steps_per_second(SCALING_GAME, seconds, num_threads=n)
+            n: BatchSteps(SCALING_GAME, num_threads=n).rate(seconds)
             for n in range(1, (os.cpu_count() or 1) + 1)
         },
     }
@@ -195,7 +194,11 @@ def report(results: dict[str, Any], console: Console) -> None:
     console.print(table)
     for game, result in results.items():
         if "training" in result:
-            ratios = ", ".join(f"{name} {value:.2f}" for name, value in result["training"].items())
+            ratios = ", ".join(
+                f"{name} {value:.2f}"
+                for name, value in result["training"].items()
+                if isinstance(value, float)
+            )
             console.print(f"training {game}-v1: {ratios}")
 
 
@@ -204,8 +207,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     known = [game for game in GAMES if not game.endswith("AutoContact")]
     parser.add_argument("--games", nargs="+", choices=known, default=known)
-    parser.add_argument("--seconds", type=float, default=4.0, help="per measurement")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.7, help="of each turn")
+    parser.add_argument("--repeats", type=int, default=15, help="rounds of turns")
     parser.add_argument("--train", action="store_true", help="also complete PPO training (slow)")
     parser.add_argument("--updates", type=int, default=2, help="PPO updates per measurement")
     parser.add_argument("--processes", nargs="+", type=int, default=[2, 8])
@@ -217,7 +220,7 @@ def main() -> None:
     report(results, console)
     figures: dict[str, Any] = {"games": results}
     if not args.no_scaling:
-        figures["scaling"] = scaling(args.seconds)
+        figures["scaling"] = scaling(ATTACK_SECONDS)
         for what, rates in figures["scaling"].items():
             base = next(iter(rates.values()))
             text = ", ".join(f"{n}: {rate / base:.2f}" for n, rate in rates.items())

@@ -6,8 +6,8 @@ All ratios come from one run on one machine, on You Shall Not Pass, with two thr
 * training: complete PPO with a stochastic victim and the paper's hyperparameters / bare `mj_step`;
 * the same training on SB3's `SubprocVecEnv` over single environments, better of 2 and 8 processes.
 
-Run it on a quiet machine: `make bench`. Parts are measured in turn, `--repeats` times, and the
-median of the ratios counts.
+Run it on a quiet machine: `make bench`. What is compared takes turns of about a second, and the
+median of the ratios of neighbouring turns counts.
 """
 
 import argparse
@@ -23,12 +23,14 @@ from measure import (
     BATCH,
     NUM_ENVS,
     THREADS,
+    BareSteps,
+    BatchSteps,
     Stopwatch,
-    bare_steps_per_second,
-    batch_steps_per_second,
+    median_ratio,
     stand_in_victim,
     subprocess_steps_per_second,
-    training_steps_per_second,
+    take_turns,
+    training_rounds,
 )
 from rich.console import Console
 from rich.table import Table
@@ -41,28 +43,22 @@ TARGETS = {"v1": (0.9, 0.75, 3.5), "v0": (0.9, 0.85, 1.8)}
 
 def measure(version: str, victim: Path, args: argparse.Namespace) -> dict[str, Any]:
     env_id = f"{GAME}-{version}"
-    model = make_vec(env_id, 1).model  # type: ignore[attr-defined]
-    rounds = []
-    for _ in range(args.repeats):
-        bare = bare_steps_per_second(model, args.seconds)
-        batch = batch_steps_per_second(env_id, args.seconds)
-        train = training_steps_per_second(env_id, victim, args.updates)
-        bare = (bare + bare_steps_per_second(model, args.seconds)) / 2
-        rounds.append({"bare": bare, "stepping": batch, "training": train})
+    bare = BareSteps(make_vec(env_id, 1).model)  # type: ignore[attr-defined]
+    stepping = take_turns({"bare": bare, "stepping": BatchSteps(env_id)}, args)
+    watch = Stopwatch()
+    training = training_rounds(env_id, victim, args.updates, args.seconds, watch)
     subprocess_rates = {
         n: subprocess_steps_per_second(env_id, victim, n, updates=1) for n in args.processes
     }
-    watch = Stopwatch()
-    traced = training_steps_per_second(env_id, victim, args.updates, watch)
-    median = statistics.median
-    train = median(r["training"] for r in rounds)
+    train = statistics.median(r["training"] for r in training)
     return {
-        "rounds": rounds,
+        "stepping": stepping,
+        "training": training,
         "subprocess": subprocess_rates,
-        "stepping / bare": median(r["stepping"] / r["bare"] for r in rounds),
-        "training / bare": median(r["training"] / r["bare"] for r in rounds),
+        "stepping / bare": median_ratio(stepping, "stepping", "bare"),
+        "training / bare": median_ratio(training, "training", "bare"),
         "training / subprocess": train / max(subprocess_rates.values()),
-        "breakdown_us": _breakdown(watch, traced, args.updates),
+        "breakdown_us": _breakdown(watch, train, args.updates),
     }
 
 
@@ -81,8 +77,10 @@ def report(version: str, result: dict[str, Any], console: Console) -> None:
     for name, wanted in zip(names, TARGETS[version], strict=True):
         table.add_row(name, f"{result[name]:.2f}", f">= {wanted}")
     console.print(table)
-    for index, rates in enumerate(result["rounds"]):
-        console.print(f"round {index}: " + ", ".join(f"{k} {v:,.0f}/s" for k, v in rates.items()))
+    for rounds in (result["stepping"], result["training"]):
+        for name in rounds[0]:
+            rates = sorted(r[name] for r in rounds)
+            console.print(f"{name}: {rates[0]:,.0f} to {rates[-1]:,.0f}/s in {len(rates)} turns")
     rates = ", ".join(f"{n} processes {v:,.0f}/s" for n, v in result["subprocess"].items())
     console.print(f"SubprocVecEnv: {rates}")
     parts = result["breakdown_us"]
@@ -93,9 +91,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--versions", nargs="+", choices=sorted(TARGETS), default=["v1", "v0"])
     parser.add_argument("--victim", type=Path, help="policy directory; default: random weights")
-    parser.add_argument("--seconds", type=float, default=6.0, help="per stepping measurement")
-    parser.add_argument("--updates", type=int, default=3, help="PPO updates per measurement")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each turn")
+    parser.add_argument("--updates", type=int, default=5, help="PPO updates to measure")
+    parser.add_argument("--repeats", type=int, default=15, help="rounds of turns")
     parser.add_argument("--processes", nargs="+", type=int, default=[2, 8])
     parser.add_argument("--json", type=Path, help="also write the figures there")
     args = parser.parse_args()

@@ -1,10 +1,11 @@
 """What the benchmarks share: bare physics, batched games, complete training, and the rival way."""
 
+import statistics
 import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,32 +40,41 @@ BATCH = 16384
 EPISODE = 150  # steps between resets of the bare simulations, about a game's length
 
 
-def bare_steps_per_second(model: mujoco.MjModel, seconds: float) -> float:
-    """Environment steps per second of `mj_step` alone, in Python threads that own their data."""
-    counts = [0] * THREADS
+class BareSteps:
+    """`mj_step` alone, in Python threads that own their data: random actions, regular resets.
 
-    def work(thread: int) -> None:
-        rng = np.random.default_rng(thread)
-        data = mujoco.MjData(model)
-        end = time.perf_counter() + seconds
-        steps = 0
+    Args:
+        model: of the game.
+    """
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        self._model = model
+        self._data = [mujoco.MjData(model) for _ in range(THREADS)]
+        self._rngs = [np.random.default_rng(thread) for thread in range(THREADS)]
+        self._steps = [0] * THREADS
+
+    def rate(self, seconds: float) -> float:
+        """Environment steps per second, over about `seconds`."""
+        before, begin = sum(self._steps), time.perf_counter()
+        threads = [
+            threading.Thread(target=self._work, args=(i, begin + seconds)) for i in range(THREADS)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return (sum(self._steps) - before) / (time.perf_counter() - begin)
+
+    def _work(self, thread: int, end: float) -> None:
+        model, data, rng = self._model, self._data[thread], self._rngs[thread]
         while time.perf_counter() < end:
-            if steps % EPISODE == 0:
+            if self._steps[thread] % EPISODE == 0:
                 mujoco.mj_resetData(model, data)
                 data.qpos[:] += rng.uniform(-RESET_NOISE, RESET_NOISE, model.nq)
                 data.qvel[:] = RESET_NOISE * rng.standard_normal(model.nv)
             data.ctrl[:] = rng.uniform(*model.actuator_ctrlrange.T)
             mujoco.mj_step(model, data, nstep=FRAME_SKIP)
-            steps += 1
-        counts[thread] = steps
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / (time.perf_counter() - begin)
+            self._steps[thread] += 1
 
 
 def random_actions(venv: Any, num_envs: int) -> np.ndarray:
@@ -74,20 +84,44 @@ def random_actions(venv: Any, num_envs: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-high, high, shape).astype(np.float32)
 
 
-def batch_steps_per_second(
-    env_id: str, seconds: float, num_envs: int = NUM_ENVS, num_threads: int = THREADS
-) -> float:
-    """Environment steps per second of the batched game with given random actions."""
-    venv = make_vec(env_id, num_envs, num_threads=num_threads)
-    actions = random_actions(venv, num_envs)
-    venv.reset()
-    for t in range(EPISODE):
-        venv.step(list(actions[t % 64]))
-    steps, begin = 0, time.perf_counter()
-    while time.perf_counter() - begin < seconds:
-        venv.step(list(actions[steps % 64]))
-        steps += 1
-    return steps * num_envs / (time.perf_counter() - begin)
+class BatchSteps:
+    """The batched game with given random actions, in the middle of its episodes."""
+
+    def __init__(self, env_id: str, num_envs: int = NUM_ENVS, num_threads: int = THREADS) -> None:
+        self._venv = make_vec(env_id, num_envs, num_threads=num_threads)
+        self._actions = random_actions(self._venv, num_envs)
+        self._venv.reset()
+        self._step = 0
+        for _ in range(EPISODE):
+            self._advance()
+
+    def _advance(self) -> None:
+        self._venv.step(list(self._actions[self._step % 64]))
+        self._step += 1
+
+    def rate(self, seconds: float) -> float:
+        """Environment steps per second, over about `seconds`."""
+        before, begin = self._step, time.perf_counter()
+        while time.perf_counter() - begin < seconds:
+            self._advance()
+        steps = (self._step - before) * self._venv.num_envs
+        return steps / (time.perf_counter() - begin)
+
+
+def take_turns(sources: Mapping[str, Any], args: Any) -> list[dict[str, float]]:
+    """Rates of all sources, in `args.repeats` rounds of short turns of `args.seconds`.
+
+    Other work on the machine comes and goes within seconds: what is compared must run side by side.
+    """
+    return [
+        {name: source.rate(args.seconds) for name, source in sources.items()}
+        for _ in range(args.repeats)
+    ]
+
+
+def median_ratio(rounds: Iterable[Mapping[str, float]], above: str, below: str) -> float:
+    """Median over rounds of one rate relative to another."""
+    return statistics.median(rates[above] / rates[below] for rates in rounds)
 
 
 class Stopwatch:
@@ -110,10 +144,22 @@ class Stopwatch:
         setattr(owner, method, timed)
 
 
-def training_steps_per_second(
-    env_id: str, victim: Path, updates: int, watch: Stopwatch | None = None
-) -> float:
-    """Environment steps per second of `aprl`'s complete training, after one update of warm-up."""
+def training_rounds(
+    env_id: str, victim: Path, updates: int, seconds: float, watch: Stopwatch | None = None
+) -> list[dict[str, float]]:
+    """`aprl`'s complete training beside bare physics, in environment steps per second.
+
+    Args:
+        env_id: of the game.
+        victim: policy directory.
+        updates: PPO updates to measure, after one of warm-up.
+        seconds: of bare physics between updates.
+        watch: is told where the time of the training goes.
+
+    Returns:
+        Per update, `training` and `bare`; the latter is the mean of just before and just after.
+    """
+    bare = BareSteps(make_vec(env_id, 1).model)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory() as root:
         config = TrainConfig(
             root_dir=root,
@@ -129,15 +175,9 @@ def training_steps_per_second(
             progress=False,
         )
         run = start_run(config)
-        began: list[float] = []
-        finish_update = run.learner.train
-
-        def update() -> None:
-            finish_update()
-            if not began:
-                began.append(time.perf_counter())
-                if watch is not None:
-                    watch.seconds.clear()
+        spent: list[float] = []
+        physics: list[float] = []
+        began = time.perf_counter()
 
         if watch is not None:
             game: Any = run.game.unwrapped
@@ -152,10 +192,23 @@ def training_steps_per_second(
                 watch.watch("normaliser", normaliser, method)
             watch.watch("policy", run.learner, "_values_and_mean")
             watch.watch("update", run.learner, "train")
-            finish_update = run.learner.train
+        finish_update = run.learner.train
+
+        def update() -> None:
+            nonlocal began
+            finish_update()
+            spent.append(time.perf_counter() - began)
+            physics.append(bare.rate(seconds))
+            if watch is not None and len(spent) == 1:
+                watch.seconds.clear()
+            began = time.perf_counter()
+
         run.learner.train = update  # type: ignore[method-assign]
         run.train()
-        return BATCH * updates / (time.perf_counter() - began[0])
+    return [
+        {"training": BATCH / spent[i], "bare": (physics[i - 1] + physics[i]) / 2}
+        for i in range(1, len(spent))
+    ]
 
 
 class SingleAttack(gymnasium.Env):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CACHE_FILE = "highest_win_policies_and_rates.json"
+EPISODE_WINDOW = 1000  # games that a run is judged by
 FORMAT = 2  # format 1 had only policies and winrates
 
 _NESTED = ("policies", "winrates", "counts", "intervals", "fingerprints")
@@ -187,7 +188,7 @@ def _place(path: str) -> str:
 
 
 def best_policies(
-    run_dir: PathLike, *, episode_window: int = 1000, refresh: bool = False
+    run_dir: PathLike, *, episode_window: int = EPISODE_WINDOW, refresh: bool = False
 ) -> BestPolicies:
     """Find, for each game and embedded policy, the run whose learner wins most.
 
@@ -442,7 +443,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--episode-window",
         type=int,
-        default=1000,
+        default=EPISODE_WINDOW,
         metavar="N",
         help="judge each run by its newest N games (default: %(default)s)",
     )

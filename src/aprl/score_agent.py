@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from rich.table import Table
 
 from aprl.configs.checks import (
@@ -19,15 +20,19 @@ from aprl.configs.checks import (
     require_at_least,
     require_between,
     require_nonempty,
+    require_within,
     with_types,
 )
 from aprl.envs import OpponentMask, VecMultiEnv, check_env_id, is_mujoco_game, make_vec
+from aprl.envs.description import describe_game
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, RunError
 from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
 from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
 from aprl.imitation.rollouts import GameRecorder
+from aprl.policies.base import Policy
 from aprl.policies.loader import load_policy, resolve_policy_directory
+from aprl.policies.noise import NoisyPolicy
 from aprl.policies.store import read_header
 from aprl.scoring import Score, play_games
 from aprl.training.records import ProgressDisplay
@@ -54,6 +59,8 @@ class ScoreConfig:
     # initialization, zeros, additive_noise or debug: see aprl.envs.OpponentMask
     mask_agent_masking_type: str = "initialization"
     mask_agent_noise: float | None = None  # standard deviation of additive_noise
+    noisy_agent_index: int | None = None  # multiply this agent's actions by 1 + Gaussian noise
+    noisy_agent_magnitude: float = 1.0  # standard deviation of that noise
     videos: bool = False  # film the games, played one after the other (num_env is 1 then)
     # save_dir (None: <root_dir>/videos), camera, width, height, fps, annotated, single_file:
     # see aprl.videos.VideoOptions
@@ -87,6 +94,13 @@ class ScoreConfig:
             if not is_mujoco_game(self.env_name):
                 raise ConfigError(f"only MuJoCo games can be masked, not {self.env_name}")
             self.mask(0)
+        if self.noisy_agent_index is not None:
+            if self.noisy_agent_index not in (0, 1):
+                raise ConfigError(f"noisy_agent_index must be 0 or 1, got {self.noisy_agent_index}")
+            require_within("noisy_agent_magnitude", self.noisy_agent_magnitude, 0, 1e6)
+            space = describe_game(self.env_name).action_spaces[self.noisy_agent_index]
+            if not isinstance(space, spaces.Box):
+                raise ConfigError(f"noise needs continuous actions, not those of {self.env_name}")
         if self.videos:
             if not is_mujoco_game(self.env_name):
                 raise ConfigError(f"only MuJoCo games can be filmed, not {self.env_name}")
@@ -149,7 +163,7 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
     """
     config = with_types(config)
     config.check()
-    env_seed, *agent_seeds, mask_seed = np.random.SeedSequence(config.seed).spawn(4)
+    env_seed, *agent_seeds, mask_seed, noise_seed = np.random.SeedSequence(config.seed).spawn(5)
     num_env = 1 if config.videos else config.num_env
     if config.episodes is not None:
         num_env = min(num_env, config.episodes)
@@ -161,7 +175,7 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
     if config.mask_agent_index is not None:
         options["masks"] = {config.mask_agent_index: config.mask(mask_seed)}
     venv: VecMultiEnv = make_vec(config.env_name, num_env, env_seed, **options)
-    policies = [
+    policies: list[Policy] = [
         load_policy(
             kind,
             path,
@@ -174,6 +188,9 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         )
         for index, (kind, path) in enumerate(config.agents)
     ]
+    noisy, magnitude = config.noisy_agent_index, config.noisy_agent_magnitude
+    if noisy is not None:
+        policies[noisy] = NoisyPolicy(policies[noisy], lambda: magnitude, noise_seed)
     if config.videos:
         directory, video_options = config.video_options()
         labels = [f"{kind} {Path(path).name}" for kind, path in config.agents]

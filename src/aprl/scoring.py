@@ -41,6 +41,17 @@ class Score:
         """Number of games."""
         return sum(self.wins) + self.ties
 
+    def __add__(self, other: "Score") -> "Score":
+        """Outcomes of both."""
+        games = self.games + other.games
+        steps = self.mean_length * self.games + other.mean_length * other.games
+        return Score(
+            wins=tuple(a + b for a, b in zip(self.wins, other.wins, strict=True)),
+            ties=self.ties + other.ties,
+            unstable=self.unstable + other.unstable,
+            mean_length=steps / games if games else 0.0,
+        )
+
     def win_rate(self, agent_idx: int) -> WinRate:
         """Games that one agent won, with the 95 % interval; a tie is not a win."""
         return WinRate(self.wins[agent_idx], self.games)

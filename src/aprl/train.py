@@ -35,7 +35,7 @@ from aprl.scoring import Score
 from aprl.training.config import TrainConfig
 from aprl.training.defences import Alternating, defend, make_defence, victim_of
 from aprl.training.evaluate import comparison_table, evaluate, read_scores, scores_to_json
-from aprl.training.run import TrainingRun, resume_run, start_run
+from aprl.training.run import RolloutObserver, TrainingRun, resume_run, start_run
 from aprl.training.run_directory import RunDirectory, read_progress, read_run_config
 from aprl.training.used_policies import check_against_game, require_unchanged
 
@@ -98,12 +98,15 @@ def _announce(console: Console, config: TrainConfig, best: Best) -> None:
         console.print("warning: this adversary is weak; there is little to defend against")
 
 
-def train(config: TrainConfig, console: Console | None = None) -> TrainResult:
+def train(
+    config: TrainConfig, console: Console | None = None, on_rollout: RolloutObserver | None = None
+) -> TrainResult:
     """Run a training from its config to its final policy and, if asked, its table.
 
     Args:
         config: as given, not resolved; `defence=alternating` is for `aprl.alternating`.
         console: where the table is printed; None prints nothing.
+        on_rollout: called after each rollout; not in an alternating defence, which is several runs.
 
     Raises:
         AprlError: bad input, before any environment is built; or an output that cannot be written.
@@ -114,11 +117,15 @@ def train(config: TrainConfig, console: Console | None = None) -> TrainResult:
 
         return alternate(config, console)
     run = start_run(choose_opponents(config, console))
+    run.on_rollout = on_rollout
     return finish(run.config, run.directory, run, console)
 
 
 def resume(
-    run_dir: Path | str, console: Console | None = None, progress: bool | None = None
+    run_dir: Path | str,
+    console: Console | None = None,
+    progress: bool | None = None,
+    on_rollout: RolloutObserver | None = None,
 ) -> TrainResult:
     """Continue an interrupted run, from its last checkpoint or in its evaluation; see `train`.
 
@@ -126,6 +133,7 @@ def resume(
         run_dir: of the run.
         console: see `train`.
         progress: show progress on the terminal; None does as the run's config says.
+        on_rollout: see `train`.
 
     Raises:
         RunError: there is nothing to continue, or something that it needs is damaged or changed.
@@ -138,6 +146,7 @@ def resume(
     config, recorded = read_run_config(run_dir)
     if not _lacks_evaluation(run_dir, config):
         run = resume_run(run_dir, progress)
+        run.on_rollout = on_rollout
         return finish(run.config, run.directory, run, console)
     directory = RunDirectory(run_dir)
     require_unchanged(config, recorded, run_dir)
@@ -185,14 +194,15 @@ def newest_unfinished(root_dir: str) -> Path:
     candidates = [
         run
         for run in Path(root_dir).glob("*")
-        if (run / CONFIG_FILE).is_file() and _is_unfinished(run) and not is_locked(run)
+        if (run / CONFIG_FILE).is_file() and is_unfinished(run) and not is_locked(run)
     ]
     if not candidates:
         raise RunError(f"no unfinished run in {root_dir} that no process is at work on")
     return max(candidates, key=lambda run: run.name)  # names begin with the time
 
 
-def _is_unfinished(run: Path) -> bool:
+def is_unfinished(run: Path) -> bool:
+    """Whether there is something left to do in a run directory, and a way to do it."""
     if not (run / FINAL_MODEL_DIR).exists():
         return (run / CHECKPOINT_DIR).is_dir() or (run / STATUS_FILE).exists()
     try:

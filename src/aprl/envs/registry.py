@@ -9,6 +9,7 @@ from aprl.envs.base import VecMultiEnv
 from aprl.envs.crowded_line import CrowdedLine
 from aprl.envs.matrix_games import matching_pennies, rock_paper_scissors
 from aprl.envs.mujoco import GAMES, PROFILES, MujocoGame
+from aprl.envs.single_agent import SINGLE_AGENT_IDS, SingleAgentGame
 from aprl.errors import unknown_name
 
 # Run to Goal has no limit of its own: with a passive opponent an episode could go on for ever.
@@ -28,6 +29,9 @@ for _name, _rules in GAMES.items():
         _MAKERS[f"{_MUJOCO_NAMESPACE}{_name}-{_version}"] = partial(
             MujocoGame, _rules, _profile, max_episode_steps=_limit
         )
+
+for _name in SINGLE_AGENT_IDS:
+    _MAKERS[_name] = partial(SingleAgentGame, _name)
 
 ENV_IDS: tuple[str, ...] = tuple(sorted(_MAKERS))
 
@@ -54,7 +58,8 @@ def make_vec(
 
     Args:
         env_id: e.g. `multicomp/YouShallNotPassHumans-v1`. `-v0` is the published physics, `-v1` the
-            fast one; `aprl.envs.ENV_IDS` lists all.
+            fast one; Gymnasium's MuJoCo environments are games of one player. `aprl.envs.ENV_IDS`
+            lists all.
         num_envs: environments in the batch.
         seed: of all random draws; environment `i`'s stream does not depend on `num_envs`.
         **kwargs: of the game: `max_episode_steps` for all; for MuJoCo games `num_threads`, `masks`

@@ -6,6 +6,7 @@ from typing import Any
 from aprl.configs.checks import check_entries, require_at_least, with_types
 from aprl.envs import ENV_IDS
 from aprl.envs.names import victim_index
+from aprl.envs.single_agent import SINGLE_AGENT_IDS
 from aprl.errors import ConfigError, unknown_name
 from aprl.imitation.adversarial import ALGORITHMS, AdversarialConfig
 from aprl.imitation.bc import BCConfig
@@ -81,7 +82,7 @@ class ImitationConfig:
     @property
     def is_game(self) -> bool:
         """Whether the environment is a game of this library."""
-        return self.env_name in ENV_IDS
+        return self.env_name in ENV_IDS and self.env_name not in SINGLE_AGENT_IDS
 
     @property
     def imitated_agent(self) -> int:

@@ -254,7 +254,7 @@ class TrainConfig:
         ALGORITHMS[self.rl_algo].arguments(self.rl_args, self.batch_size, self.num_env)
         if self.load_policy["path"] is None:
             return
-        for name in ("net_arch", "log_std_init"):
+        for name in ("net_arch", "log_std_init", "lstm_units"):
             if name in self.rl_args:
                 raise ConfigError(f"rl_args entry {name!r} is the loaded policy's; leave it out")
         if self.normalize and self.normalize_observations:

@@ -14,6 +14,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
+from aprl.configs.checks import require_between
 from aprl.errors import ConfigError
 from aprl.policies.network import NetworkPolicy
 from aprl.policies.recurrent import ActorCriticLstm, LstmPolicy, LstmTower
@@ -28,6 +29,7 @@ from aprl.training.normalize import VecNormalize
 from aprl.training.ppo import torch_threads
 
 UNITS = 128  # of the first layer and of the LSTM, as published
+MAX_UNITS = 4096
 
 
 class RecurrentPPO(sb3_contrib.RecurrentPPO):
@@ -89,14 +91,19 @@ class _DenseLayer(BaseFeaturesExtractor):
 def recurrent_ppo_arguments(
     rl_args: dict[str, Any], batch_size: int, num_env: int
 ) -> dict[str, Any]:
-    """As `ppo_arguments`; the network is the published one, so that there is no `net_arch`.
+    """As `ppo_arguments`, but `lstm_units`, the published network's width, in place of `net_arch`.
 
     Raises:
         ConfigError: see `ppo_arguments`.
     """
     if "net_arch" in rl_args:
-        raise ConfigError("rl_args entry 'net_arch' does not apply to recurrent_ppo's one network")
-    return ppo_arguments(rl_args, batch_size, num_env)
+        raise ConfigError(
+            "rl_args entry 'net_arch' does not apply to recurrent_ppo: lstm_units does"
+        )
+    others = dict(rl_args)
+    units = others.pop("lstm_units", UNITS)
+    require_between("rl_args.lstm_units", units, 1, MAX_UNITS)
+    return {"lstm_units": units, **ppo_arguments(others, batch_size, num_env)}
 
 
 def make_recurrent_ppo(
@@ -107,7 +114,8 @@ def make_recurrent_ppo(
     start: NetworkPolicy | None = None,
 ) -> RecurrentPPO:
     """Make the learner; see `make_ppo`."""
-    layer = hidden = UNITS
+    arguments = dict(arguments)
+    layer = hidden = arguments.pop("lstm_units", UNITS)
     size = width(env.observation_space)
     normaliser = {
         "mean": np.zeros(size, np.float32),
@@ -125,7 +133,6 @@ def make_recurrent_ppo(
             "std": network.obs_std.numpy(),
             "clip": network.clip,
         }
-    arguments = dict(arguments)
     learner = RecurrentPPO(
         SequencePolicy,
         env,

@@ -1,5 +1,6 @@
 """One training run: build it from a config, learn, checkpoint, stop cleanly, resume exactly."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from aprl.training.used_policies import (
     used_policies,
 )
 
+RolloutObserver = Callable[["TrainingRun"], None]
+
 
 class TrainingRun:
     """A run in its directory, ready to learn.
@@ -41,6 +44,7 @@ class TrainingRun:
 
     Attributes:
         outcomes: win rate of the learner over the games of the last rollout.
+        on_rollout: called after each rollout, when `outcomes` is known.
 
     Raises:
         CheckpointError: the checkpoint is damaged or of another kind of run.
@@ -55,6 +59,7 @@ class TrainingRun:
         self.algorithm = ALGORITHMS[config.rl_algo]
         self._build()
         self.outcomes = WinRate(0, 0)
+        self.on_rollout: RolloutObserver | None = None
         self._snapshot: dict[str, Any] = {}
         self._snapshot_policy: NetworkPolicy | None = None
         # The global generators, which SB3 draws from, as this run needs them.
@@ -228,6 +233,8 @@ class _RunCallback(BaseCallback):
             self.logger.record(name, value)
         shown = f"wins {run.outcomes}" if run.outcomes.games else "no game finished yet"
         self._display.update(self.num_timesteps, shown)
+        if run.on_rollout is not None:
+            run.on_rollout(run)
 
 
 class _ReplayCallback(_RunCallback):

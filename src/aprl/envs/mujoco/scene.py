@@ -41,7 +41,17 @@ SLOW = Contact(solref=(0.03, 1.0))
 
 @dataclass(frozen=True)
 class PhysicsProfile:
-    """How the equations of motion are solved; `fast` uses the contacts that a scene has for it."""
+    """How the equations of motion are solved.
+
+    Attributes:
+        name: version of the games' ids.
+        integrator: of one substep.
+        solver: of the constraints.
+        iterations: that the solver may take.
+        fast: use the contacts that a scene has for it. The solver starts from the unconstrained
+            accelerations then: trying the last ones too costs more than the iterations it saves
+            (`benchmarks/physics_options.py`), and a step depends on positions and velocities alone.
+    """
 
     name: str
     integrator: mujoco.mjtIntegrator
@@ -166,6 +176,7 @@ def build_spec(scene: Scene, profile: PhysicsProfile) -> mujoco.MjSpec:
             objname=f"agent{agent}/{scene.body.root.name}",
         )
     if profile.fast:
+        spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
         for geom in spec.geoms:
             geom.solref, geom.solimp = scene.fast_contact.solref, scene.fast_contact.solimp
     torsos = [f"agent{agent}/{scene.body.root.name}" for agent in range(NUM_AGENTS)]
