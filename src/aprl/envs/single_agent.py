@@ -107,8 +107,8 @@ class SingleAgentGame(VecMultiEnv):
         )
         if done.any():
             obs = obs.copy()
-            for i in np.flatnonzero(done):
-                obs[i] = self._envs[i].reset()[0]
+            for ended in np.flatnonzero(done):
+                obs[ended] = self._envs[ended].reset()[0]
         return (obs,), self._rewards.copy(), done, infos
 
     def terms(self, agent_idx: int) -> dict[str, np.ndarray]:
