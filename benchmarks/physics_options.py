@@ -101,6 +101,7 @@ def settings() -> Iterator[tuple[str, Callable[[mujoco.MjModel], None]]]:
     yield "conjugate gradients", option(solver=int(mujoco.mjtSolver.mjSOL_CG))
     yield "no islands", disable(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     yield "warm start", enable(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+    yield "no midphase", disable(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
     yield "no sensors", disable(mujoco.mjtDisableBit.mjDSBL_SENSOR)
     yield "no contacts", disable(mujoco.mjtDisableBit.mjDSBL_CONTACT)
     yield "no constraints at all", disable(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
