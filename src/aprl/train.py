@@ -116,6 +116,10 @@ def train(
         from aprl.alternating import alternate
 
         return alternate(config, console)
+    if config.self_play:
+        from aprl.self_play import self_play
+
+        return self_play(config, console)
     run = start_run(choose_opponents(config, console))
     run.on_rollout = on_rollout
     return finish(run.config, run.directory, run, console)
@@ -139,10 +143,13 @@ def resume(
         RunError: there is nothing to continue, or something that it needs is damaged or changed.
     """
     from aprl.alternating import ROUNDS_FILE, resume_rounds
+    from aprl.self_play import SELF_PLAY_FILE, resume_self_play
 
     run_dir = require_path(run_dir, "the run directory")
     if (run_dir / ROUNDS_FILE).exists():
         return resume_rounds(run_dir, console, progress)
+    if (run_dir / SELF_PLAY_FILE).exists():
+        return resume_self_play(run_dir, console, progress)
     config, recorded = read_run_config(run_dir)
     if not _lacks_evaluation(run_dir, config):
         run = resume_run(run_dir, progress)
@@ -220,6 +227,10 @@ def _checked_root(values: dict[str, Any]) -> Path:
         return root if resumed is True else require_path(str(resumed), "resume").parent
     if config.defence == Alternating.name:
         make_defence(config.defence, config.defence_params)
+    elif config.self_play:
+        from aprl.self_play import check_self_play
+
+        check_self_play(config)
     else:
         check_against_game(choose_opponents(config).resolve())
     return root

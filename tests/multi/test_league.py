@@ -123,9 +123,7 @@ def test_a_dominated_player_has_no_weight():
 @pytest.mark.parametrize("seed", range(5))
 def test_equilibria_of_random_games_cannot_be_improved_on(seed):
     gains = np.random.default_rng(seed).uniform(-1, 1, (6, 9))
-    entries = [
-        entry(f"v{i}", f"o{j}", 0, 0) for i in range(6) for j in range(9)
-    ]
+    entries = [entry(f"v{i}", f"o{j}", 0, 0) for i in range(6) for j in range(9)]
     for scores, gain in zip(entries, gains.ravel(), strict=True):
         scores["v"] = {"win0": round(500 * (1 - gain)), "win1": round(500 * (1 + gain)), "ties": 0}
     nash = nash_average(scores_frame(entries), GAME)
@@ -134,9 +132,7 @@ def test_equilibria_of_random_games_cannot_be_improved_on(seed):
 
 
 def test_entropy_is_spread_where_it_costs_nothing():
-    np.testing.assert_allclose(
-        max_entropy_equilibrium(np.ones((4, 2)), 1.0), [0.25] * 4, atol=1e-5
-    )
+    np.testing.assert_allclose(max_entropy_equilibrium(np.ones((4, 2)), 1.0), [0.25] * 4, atol=1e-5)
 
 
 def test_a_hole_in_the_matrix_is_said():

@@ -75,6 +75,16 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     "finetune_defence": FINETUNE_DEFENCE,
     "finetune_defense": FINETUNE_DEFENCE,
     "train_adversary": TRAIN_ADVERSARY,
+    # A victim and a normal opponent at once; dense reward is annealed away over the whole run.
+    "self_play": {
+        **LEARN_TO_RUN,
+        "exp_name": "self_play",
+        "env_name": ANT_GAME,
+        "self_play": True,
+        "rew_shape_params": {**LEARN_TO_RUN["rew_shape_params"], "anneal_frac": 0.75},
+        "total_timesteps": 5_000_000,
+        "eval_episodes": 500,
+    },
     "train_victim": {
         **LEARN_TO_RUN,
         "exp_name": "train_victim",

@@ -82,6 +82,11 @@ class TrainConfig:
     defence: str | None = None  # single, dual, population or alternating; see aprl.defences
     defence_params: dict[str, Any] = field(default_factory=dict)
 
+    self_play: bool = False  # both sides learn, each against past versions of the other
+    # of aprl.self_play: round_timesteps (of one side before it is the other's turn), window (newest
+    # fraction of the snapshots that opponents are drawn from), members (opponents at a time)
+    self_play_params: dict[str, Any] = field(default_factory=dict)
+
     rl_algo: str = "ppo"  # or recurrent_ppo, sac
     batch_size: int = 16384  # environment steps per update, over all environments
     learning_rate: float = 3e-4  # constant
@@ -211,6 +216,8 @@ class TrainConfig:
             if getattr(self, name) is not None:
                 require_at_least(name, getattr(self, name), 1)
         require_within("aside", self.aside, 0, 1)
+        if self.self_play_params and not self.self_play:
+            raise ConfigError("self_play_params was given without self_play=True")
         if self.embed_index not in (0, 1):
             raise ConfigError(f"embed_index must be 0 or 1, got {self.embed_index!r}")
         for name in ("aside", "end_when_down", "mask_embed"):

@@ -174,6 +174,19 @@ class MultiCurryVecEnv(CurryVecEnv):
             self.outcomes[members[env]].count(infos[env])
         return step
 
+    def exchange(self, policies: Sequence[Policy]) -> None:
+        """Let as many other policies take the members' places; all episodes begin with `reset`.
+
+        Raises:
+            ConfigError: another number of policies.
+        """
+        if len(policies) != len(self.policies):
+            raise ConfigError(f"{len(self.policies)} members cannot become {len(policies)}")
+        self.policies = list(policies)
+        self.mixture.policies = list(policies)
+        self.mixture.begin()
+        self.clear()
+
     def clear(self) -> None:
         """Start counting games anew."""
         for outcomes in self.outcomes:

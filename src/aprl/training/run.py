@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
@@ -121,7 +122,7 @@ class TrainingRun:
         display = ProgressDisplay(
             config.total_timesteps, learner.num_timesteps, enabled=config.progress
         )
-        callback = _ReplayCallback if self.algorithm.replays else _RunCallback
+        callback = _ReplayCallback if self.algorithm.replays else RunCallback
         try:
             fit(
                 learner,
@@ -149,6 +150,26 @@ class TrainingRun:
         self.directory.steps = learner.num_timesteps
         self.directory.write_status("running")  # the evaluation may follow
         return final
+
+    def exchange_opponents(
+        self, types: list[str], paths: list[str], seed: np.random.SeedSequence
+    ) -> None:
+        """Embed other policies, as many as before; all games start anew.
+
+        Args:
+            types: kinds of the policies.
+            paths: where they are.
+            seed: of their draws.
+
+        Raises:
+            AprlError: a policy is missing, or does not fit the game.
+        """
+        self.config.embed_types, self.config.embed_paths = types, paths
+        self.stack.exchange_opponents(seed)
+        learner = self.learner
+        if learner._last_obs is not None:
+            learner._last_obs = self.stack.venv.reset()  # type: ignore[assignment]
+            learner._last_episode_starts = np.ones(self.config.num_env, dtype=bool)
 
     @property
     def stopping(self) -> bool:
@@ -208,7 +229,7 @@ class TrainingRun:
         return made >= self.config.checkpoint_interval
 
 
-class _RunCallback(BaseCallback):
+class RunCallback(BaseCallback):
     """Ties the algorithm's loop to the run: snapshots, checkpoints, logs, progress, stopping."""
 
     def __init__(self, run: TrainingRun, display: ProgressDisplay) -> None:
@@ -222,8 +243,11 @@ class _RunCallback(BaseCallback):
             self._run.save_checkpoint()
 
     def _on_step(self) -> bool:
-        self._display.update(self.num_timesteps)
+        self._show()
         return not self._run.stopping
+
+    def _show(self, status: str | None = None) -> None:
+        self._display.update(self.num_timesteps, status)
 
     def _on_rollout_end(self) -> None:
         run = self._run
@@ -232,12 +256,12 @@ class _RunCallback(BaseCallback):
         for name, value in run.stack.log_values().items():
             self.logger.record(name, value)
         shown = f"wins {run.outcomes}" if run.outcomes.games else "no game finished yet"
-        self._display.update(self.num_timesteps, shown)
+        self._show(shown)
         if run.on_rollout is not None:
             run.on_rollout(run)
 
 
-class _ReplayCallback(_RunCallback):
+class _ReplayCallback(RunCallback):
     """For learners with a replay buffer, whose state is too large to copy at every rollout.
 
     Their rollouts are short: a stop waits for the end of the one in progress and of its updates.
@@ -253,7 +277,7 @@ class _ReplayCallback(_RunCallback):
             self._saved_to_stop = run.stopping
 
     def _on_step(self) -> bool:
-        self._display.update(self.num_timesteps)
+        self._show()
         return not self._saved_to_stop
 
     def _on_rollout_end(self) -> None:

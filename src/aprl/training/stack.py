@@ -83,7 +83,8 @@ class Stack:
         changed = self.monitor if attack is None else attack.wrap_game(self.monitor, self.setting)
         self.noise: Annealer | None = None
         self.mixture: MultiCurryVecEnv | None = None
-        self.game = self._embed(changed, self._embedded(game, seeds), seeds)
+        self._noise_seed = seeds.noise
+        self.game = self._embed(changed, self._embedded(game, seeds.embed), seeds)
         flat = FlattenSingletonVecEnv(self.game, config.agent_idx)
         venv: VecEnv = flat
         self.shaping: RewardShapingVecWrapper | None = None
@@ -145,11 +146,11 @@ class Stack:
             zoo_dir=self._config.zoo_dir,
         )
 
-    def _embedded(self, game: VecMultiEnv, seeds: RunSeeds) -> list[Policy]:
+    def _embedded(self, game: VecMultiEnv, seed: np.random.SeedSequence) -> list[Policy]:
         config = self._config
         assert config.embed_types is not None and config.embed_paths is not None
         count, index = len(config.embed_types), config.resolved_embed_index
-        own = [seeds.embed] if count == 1 else seeds.embed.spawn(count)
+        own = [seed] if count == 1 else seed.spawn(count)
         policies = [
             self._load(game, kind, path, index, seed)
             for kind, path, seed in zip(config.embed_types, config.embed_paths, own, strict=True)
@@ -160,7 +161,7 @@ class Stack:
         self.noise = annealer
         return [
             NoisyPolicy(policy, lambda: annealer(self._progress()), seed)
-            for policy, seed in zip(policies, seeds.noise.spawn(count), strict=True)
+            for policy, seed in zip(policies, self._noise_seed.spawn(count), strict=True)
         ]
 
     def _embed(self, venv: VecMultiEnv, policies: list[Policy], seeds: RunSeeds) -> VecMultiEnv:
@@ -179,6 +180,15 @@ class Stack:
             keys = config.transparent_params
             return TransparentCurryVecEnv(venv, policy, index, keys, deterministic)
         return CurryVecEnv(venv, policies[0], index, deterministic)
+
+    def exchange_opponents(self, seed: np.random.SeedSequence) -> None:
+        """Let the policies that the config names now take the place of the mixture's members.
+
+        Raises:
+            AprlError: a policy is missing, or does not fit the game.
+        """
+        assert self.mixture is not None
+        self.mixture.exchange(self._embedded(self.monitor.unwrapped, seed))
 
     def log_values(self) -> dict[str, float]:
         """What the parts report of the last rollout; they start counting anew."""
