@@ -3,7 +3,8 @@
 Per game, all in one run on one machine, with two threads and 64 environments:
 
 * stepping: `make_vec` with given random actions / bare `mj_step` (5 substeps, 2 Python threads);
-* `-v1` / `-v0`: steps per second of the two physics;
+* `-v1` / `-v0`: steps per second of the two physics, with random actions and, with `--zoo`, in
+  games between published policies;
 * SubprocVecEnv, AsyncVectorEnv: stepping of `aprl/Attack-v0` with a victim that does nothing, one
   batch / in 2 processes of single environments (SB3's and Gymnasium's way);
 * training: complete PPO against a victim of the published size, MLP and LSTM / bare `mj_step`, and
@@ -32,6 +33,7 @@ from measure import (
     THREADS,
     BareSteps,
     BatchSteps,
+    PlayedSteps,
     Stopwatch,
     median_ratio,
     random_actions,
@@ -128,6 +130,10 @@ def measure(game: str, args: argparse.Namespace) -> dict[str, Any]:
         "rounds": rounds,
         "v1 / v0": median_ratio(rounds, "v1 stepping", "v0 stepping"),
     }
+    if args.zoo is not None:
+        played = take_turns({v: PlayedSteps(i, args.zoo) for v, i in ids.items()}, args)
+        result["played"] = played
+        result["v1 / v0 played"] = median_ratio(played, "v1", "v0")
     recurrent = ZOO_GAMES[game].recurrent
     with tempfile.TemporaryDirectory() as folder:
         for version, env_id in ids.items():
@@ -193,6 +199,8 @@ def report(results: dict[str, Any], console: Console) -> None:
             )
     console.print(table)
     for game, result in results.items():
+        if "v1 / v0 played" in result:
+            console.print(f"{game}, played by zoo policies: v1 / v0 {result['v1 / v0 played']:.2f}")
         if "training" in result:
             ratios = ", ".join(
                 f"{name} {value:.2f}"
@@ -209,6 +217,7 @@ def main() -> None:
     parser.add_argument("--games", nargs="+", choices=known, default=known)
     parser.add_argument("--seconds", type=float, default=0.7, help="of each turn")
     parser.add_argument("--repeats", type=int, default=15, help="rounds of turns")
+    parser.add_argument("--zoo", help="imported published policies, to compare physics in play")
     parser.add_argument("--train", action="store_true", help="also complete PPO training (slow)")
     parser.add_argument("--updates", type=int, default=2, help="PPO updates per measurement")
     parser.add_argument("--processes", nargs="+", type=int, default=[2, 8])

@@ -29,9 +29,10 @@ from aprl.policies import (
     NetworkPolicy,
     save_policy,
 )
+from aprl.policies.loader import load_policy
 from aprl.policies.store import load_saved
 from aprl.training.config import TrainConfig
-from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
+from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv, PolicyPlayer
 from aprl.training.run import start_run
 
 NUM_ENVS = 64
@@ -106,6 +107,53 @@ class BatchSteps:
             self._advance()
         steps = (self._step - before) * self._venv.num_envs
         return steps / (time.perf_counter() - begin)
+
+
+class PlayedSteps:
+    """The batched game between published policies; their own time does not count.
+
+    Args:
+        env_id: of the game.
+        zoo_dir: imported published policies.
+    """
+
+    def __init__(self, env_id: str, zoo_dir: str) -> None:
+        self._venv = make_vec(env_id, NUM_ENVS, num_threads=THREADS)
+        self._players = [
+            PolicyPlayer(
+                load_policy(
+                    "zoo",
+                    "1",
+                    observation_space=self._venv.observation_spaces[i],
+                    action_space=self._venv.action_spaces[i],
+                    env_name=env_id,
+                    index=i,
+                    zoo_dir=zoo_dir,
+                ),
+                NUM_ENVS,
+            )
+            for i in range(2)
+        ]
+        self._obs = self._venv.reset()
+        for _ in range(EPISODE):
+            self._advance()
+
+    def _advance(self) -> float:
+        actions = [player.act(obs) for player, obs in zip(self._players, self._obs, strict=True)]
+        begin = time.perf_counter()
+        self._obs, _, dones, _ = self._venv.step(actions)
+        spent = time.perf_counter() - begin
+        for player in self._players:
+            player.observe_ends(dones)
+        return spent
+
+    def rate(self, seconds: float) -> float:
+        """Environment steps per second of the game, over about `seconds` of its own."""
+        spent, steps = 0.0, 0
+        while spent < seconds:
+            spent += self._advance()
+            steps += NUM_ENVS
+        return steps / spent
 
 
 def take_turns(sources: Mapping[str, Any], args: Any) -> list[dict[str, float]]:

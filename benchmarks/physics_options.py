@@ -99,6 +99,7 @@ def settings() -> Iterator[tuple[str, Callable[[mujoco.MjModel], None]]]:
     yield "dense Jacobian", option(jacobian=int(mujoco.mjtJacobian.mjJAC_DENSE))
     yield "sparse Jacobian", option(jacobian=int(mujoco.mjtJacobian.mjJAC_SPARSE))
     yield "conjugate gradients", option(solver=int(mujoco.mjtSolver.mjSOL_CG))
+    yield "Euler", option(integrator=int(mujoco.mjtIntegrator.mjINT_EULER))
     yield "no islands", disable(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     yield "warm start", enable(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
     yield "no midphase", disable(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)

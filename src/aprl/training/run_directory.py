@@ -203,7 +203,8 @@ def require_same_config(saved: Any, config: TrainConfig, run_dir: Path) -> None:
         RunError: an entry outside `CHANGEABLE` differs.
     """
     present = json.loads(json.dumps(config.to_dict()))
-    saved = saved if isinstance(saved, dict) else present
+    # An entry that the version of then did not have yet was as it is by default.
+    saved = TrainConfig().to_dict() | saved if isinstance(saved, dict) else present
     for name in sorted((set(saved) | set(present)) - CHANGEABLE):
         if saved.get(name) != present.get(name):
             raise RunError(
