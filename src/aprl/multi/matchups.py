@@ -12,6 +12,7 @@ from aprl.errors import ConfigError, RunError
 from aprl.files import read_json
 from aprl.highest_win_rate import CACHE_FILE, best_policies
 from aprl.multi.grids import zoo_tags
+from aprl.policies.loader import POLICY_TYPES
 
 FIXED = (("random", "none"), ("zero", "none"))
 
@@ -65,7 +66,7 @@ def agents_of(what: str, env_name: str, index: int, adversaries: str) -> list[tu
     elif kind == "json" and where:
         read = _of_tree if Path(where).is_dir() else _of_file
         found = read(where, env_name, index)
-    elif kind in ("ppo", "zoo", "constant") and where:
+    elif kind in POLICY_TYPES and where:
         return [(kind, where)]
     else:
         raise ConfigError(

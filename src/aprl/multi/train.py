@@ -1,6 +1,6 @@
 """Many training runs at once on Ray Tune: `python -m aprl.multi.train with NAME ...`.
 
-`aprl.multi.sweep` is the function behind the command.
+`aprl.multi.sweep` (of `aprl.multi.runner`) is the function behind the command.
 """
 
 import sys
@@ -27,7 +27,7 @@ from aprl.experiment import (
 from aprl.files import require_path
 from aprl.locks import is_locked
 from aprl.multi.config import SweepConfig
-from aprl.multi.sweep import (
+from aprl.multi.runner import (
     RESULTS_FILE,
     SWEEP_FILE,
     Plan,

@@ -317,6 +317,7 @@ def _tune_config(config: SweepConfig, planned: Plan) -> Any:
         scheduler=scheduler,
         search_alg=search,
         num_samples=len(planned.trials) if searched else 1,
+        reuse_actors=True,  # importing takes longer than many a test run
         max_concurrent_trials=config.max_concurrent,
     )
 
