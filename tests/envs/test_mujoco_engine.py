@@ -162,6 +162,24 @@ def test_physics_state_round_trip():
     np.testing.assert_allclose(venv.observe()[0][1, :24], moved[0, :24], rtol=1e-6)
 
 
+@pytest.mark.parametrize("game", GAMES)
+def test_a_step_of_the_fast_physics_needs_positions_and_velocities_alone(game):
+    venv = make_vec(f"multicomp/{game}-v1", 1, seed=3, num_threads=1)
+    venv.reset()
+    rng = np.random.default_rng(0)
+    width = venv.action_spaces[0].shape[0]
+    for _ in range(40):  # long enough to lie on the ground
+        venv.step([rng.uniform(-0.4, 0.4, (1, width)).astype(np.float32) for _ in range(2)])
+    qpos, qvel = venv.get_physics_state([0])
+    outcomes = []
+    for start in (None, rng.standard_normal(qvel.shape)):
+        venv.set_physics_state([0], qpos, qvel, start)
+        venv.step([np.zeros((1, width), np.float32)] * 2)
+        outcomes.append(venv.get_physics_state([0]))
+    for ours, theirs in zip(*outcomes, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def lying(start):
     """qpos entries of a humanoid on its back."""
     pose = {2: 0.2, 3: np.sqrt(0.5), 4: 0.0, 5: -np.sqrt(0.5), 6: 0.0}
@@ -253,6 +271,8 @@ def test_profiles():
     assert published.solver == mujoco.mjtSolver.mjSOL_PGS and published.iterations == 1000
     assert fast.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     assert fast.solver == mujoco.mjtSolver.mjSOL_NEWTON
+    assert fast.disableflags == mujoco.mjtDisableBit.mjDSBL_WARMSTART
+    assert published.disableflags == 0
 
 
 def test_masses_and_inertia_are_those_of_mujoco_131():

@@ -191,7 +191,7 @@ class MujocoGame(VecMultiEnv):
             env_ids: sorted, unique indices `(k,)`.
             qpos: `(k, nq)`.
             qvel: `(k, nv)`.
-            warmstart: accelerations `(k, nv)` from which the solver starts; zeros if None.
+            warmstart: accelerations `(k, nv)` from which the solver of `-v0` starts; zeros if None.
             elapsed: steps played `(k,)`; None leaves the counters as they are.
             memory: what the rules remember, `(k, len(rules.remembered))`; None leaves it.
         """

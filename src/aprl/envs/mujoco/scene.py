@@ -65,7 +65,7 @@ PROFILES = {
     "v0": PhysicsProfile(
         "v0", mujoco.mjtIntegrator.mjINT_RK4, mujoco.mjtSolver.mjSOL_PGS, 1000, fast=False
     ),
-    # Same play within noise, 3-4 times faster; a single force evaluation per substep.
+    # Same play within noise, about three times faster; a single force evaluation per substep.
     "v1": PhysicsProfile(
         "v1", mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtSolver.mjSOL_NEWTON, 100, fast=True
     ),
