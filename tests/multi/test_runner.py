@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -184,6 +185,36 @@ def test_a_sweep_of_defences_on_two_games(tmp_path, ray_once):
     assert str(tree) in looked_up["embed_paths"][0]
 
 
+def test_a_trial_whose_process_dies_goes_on_from_its_checkpoint(tmp_path, ray_once):
+    config = tiny(
+        tmp_path,
+        axes={"seed": [0]},
+        train=TINY | {"total_timesteps": 8192, "checkpoint_interval": 256},
+    )
+    killed_at = []
+
+    def kill_once():
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not killed_at:
+            for lock in (tmp_path / "sweeps").glob("tiny/*/runs/*/*/.lock"):
+                steps = _steps(lock.parent)
+                if steps >= 1024:
+                    os.kill(int(lock.read_text()), signal.SIGKILL)
+                    killed_at.append(steps)
+                    return
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill_once)
+    killer.start()
+    result = sweep(config)
+    killer.join()
+    assert killed_at and killed_at[0] < 8192
+    assert list(result.frame["state"]) == ["completed"]
+    assert len(list(result.directory.glob("runs/*/*/config.json"))) == 1
+    rows = pd.read_csv(result.directory / result.frame["run_dir"][0] / "rl" / "progress.csv")
+    assert rows["time/total_timesteps"].is_unique and len(rows) == 8192 // 256
+
+
 COMMAND = """
 import sys
 from aprl.multi import SweepConfig, sweep
@@ -338,11 +369,12 @@ def test_trials_that_lack_a_policy(tmp_path, on_missing):
         on_missing=on_missing,
         axes={"embed_type:embed_path": [["constant", "0"], ["ppo", str(tmp_path / "gone")]]},
     )
+    planned = plan(config)
     if on_missing == "error":
         with pytest.raises(RunError, match="gone"):
-            plan(config)
+            planned.require_trials(on_missing)
     else:
-        planned = plan(config)
+        planned.require_trials(on_missing)
         assert [trial.number for trial in planned.trials] == [0]
         assert len(planned.left_out) == 1 and "gone" in planned.left_out[0]
 
@@ -350,7 +382,8 @@ def test_trials_that_lack_a_policy(tmp_path, on_missing):
 def test_nothing_left_to_run_is_an_error(tmp_path):
     config = tiny(tmp_path, axes={"embed_type:embed_path": [["ppo", str(tmp_path / "gone")]]})
     with pytest.raises(RunError, match="gone"):
-        plan(config)
+        sweep(config)
+    assert not (tmp_path / "sweeps").exists()
 
 
 def test_victims_without_adversary_are_named(tmp_path):

@@ -61,39 +61,49 @@ class Plan:
     Attributes:
         grid: what is swept.
         trials: that can run; with a search algorithm, examples of what it will draw.
-        left_out: why others cannot, by trial's name or by victim.
+        lacking: trials that lack a policy, and why.
     """
 
     grid: Grid
     trials: list[Trial]
-    left_out: list[str]
+    lacking: list[tuple[Trial, AprlError]]
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is missing, by victim or by trial."""
+        return self.grid.missing + [f"trial {t.name}: {error}" for t, error in self.lacking]
 
     @property
     def total_timesteps(self) -> int:
-        """Environment steps of all trials."""
+        """Environment steps of the trials that can run."""
         return sum(trial.config().total_timesteps for trial in self.trials)
+
+    def require_trials(self, on_missing: str) -> None:
+        """Refuse to run if something is missing.
+
+        Raises:
+            RunError: anything is missing and `on_missing` is "error", or nothing is left to run.
+        """
+        missing = self.left_out
+        if missing and (on_missing == "error" or not self.trials):
+            shown = "; ".join(missing[:3])
+            more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
+            raise RunError(f"{len(missing)} trials lack what they need: {shown}{more}")
 
 
 def plan(config: SweepConfig) -> Plan:
-    """Expand and check a sweep without starting anything.
+    """Expand and check a sweep without starting anything; see `Plan.require_trials`.
 
     Raises:
-        AprlError: something that cannot work; a policy that is missing, if `on_missing="error"`, or
-            if nothing is left without it.
+        AprlError: a config that cannot work, or a tree without runs.
     """
     config.check()
     grid = config.make_grid()
-    trials = expand(grid, config.seed)
-    usable, unusable = check_trials(trials)
+    usable, unusable = check_trials(expand(grid, config.seed))
     for trial, error in unusable:
         if isinstance(error, ConfigError):
             raise ConfigError(f"trial {trial.name}: {error}")
-    left_out = grid.missing + [f"trial {trial.name}: {error}" for trial, error in unusable]
-    if left_out and (config.on_missing == "error" or not usable):
-        shown = "; ".join(left_out[:3])
-        more = f"; and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        raise RunError(f"{len(left_out)} trials lack what they need: {shown}{more}")
-    return Plan(grid, usable, left_out)
+    return Plan(grid, usable, unusable)
 
 
 def sweep(config: SweepConfig, console: Console | None = None) -> SweepResult:
@@ -109,6 +119,7 @@ def sweep(config: SweepConfig, console: Console | None = None) -> SweepResult:
         Interrupted: by SIGINT; `resume_sweep` goes on.
     """
     planned = plan(config)
+    planned.require_trials(config.on_missing)
     if console is not None:
         for text in planned.left_out:
             console.print(f"warning: left out {text}", soft_wrap=True)

@@ -5,6 +5,7 @@
 
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +38,17 @@ from aprl.multi.runner import (
     sweep,
 )
 from aprl.multi.trials import map_plain
+from aprl.training.config import TrainConfig
 
 _STEPPING_ENVS, _STEPPING_S = 64, 0.5
-_SHOWN = 200
+_SHOWN, _MISSING_SHOWN = 200, 5
 
 
-def core_hours(planned: Plan) -> float:
-    """Hours of one core for the physics of all trials, from a short measurement of each game."""
+def core_hours(configs: Iterable[TrainConfig]) -> float:
+    """Hours of one core for the physics of runs, from a short measurement of each game."""
     rates: dict[str, float] = {}
     hours = 0.0
-    for trial in planned.trials:
-        config = trial.config()
+    for config in configs:
         if config.env_name not in rates:
             rates[config.env_name] = _steps_per_second(config.env_name)
         hours += config.total_timesteps / rates[config.env_name] / 3600
@@ -71,21 +72,31 @@ def _steps_per_second(env_name: str) -> float:
 
 
 def plan_tables(planned: Plan) -> list[Table | str]:
-    """The trials, what was left out, and what they will cost."""
-    columns = list(dict.fromkeys(key for trial in planned.trials for key in trial.values))
-    table = Table(title=f"{planned.grid.name}: {len(planned.trials)} trials")
+    """All trials, what they cost, and which of them lack something that they need."""
+    trials = sorted([*planned.trials, *(t for t, _ in planned.lacking)], key=lambda t: t.number)
+    columns = list(dict.fromkeys(key for trial in trials for key in trial.values))
+    table = Table(title=f"{planned.grid.name}: {len(trials)} trials")
     for column in ("trial", *columns):
         table.add_column(column, overflow="fold")
-    for trial in planned.trials[:_SHOWN]:
+    for trial in trials[:_SHOWN]:
         plain = map_plain(trial.values)
         table.add_row(str(trial.number), *(_cell(plain.get(column)) for column in columns))
-    if len(planned.trials) > _SHOWN:
+    if len(trials) > _SHOWN:
         table.add_row("...", *("" for _ in columns))
-    cost = (
-        f"{len(planned.trials)} trials, {planned.total_timesteps:,} environment steps; the physics "
-        f"alone takes {core_hours(planned):,.1f} core-hours on a machine like this one"
-    )
-    return [table, *(f"left out {text}" for text in planned.left_out), cost]
+    configs = [trial.config() for trial in trials]
+    steps = sum(config.total_timesteps for config in configs)
+    parts: list[Table | str] = [
+        table,
+        f"{len(trials)} trials, {steps:,} environment steps; the physics alone takes "
+        f"{core_hours(configs):,.1f} core-hours on a machine like this one",
+    ]
+    missing = planned.left_out
+    if missing:
+        parts.append(f"{len(missing)} would be left out, for lack of what they need:")
+        parts += [f"  {text}" for text in missing[:_MISSING_SHOWN]]
+    if len(missing) > _MISSING_SHOWN:
+        parts.append(f"  and {len(missing) - _MISSING_SHOWN} more")
+    return parts
 
 
 def _cell(value: Any) -> str:
