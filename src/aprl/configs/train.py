@@ -58,6 +58,22 @@ FINETUNE_DEFENCE: dict[str, Any] = {
     "eval_episodes": 500,
 }
 
+# The published walker, against the adversary that beats it and its published opponent in turn.
+FINETUNE_DEFENCE_WALKER: dict[str, Any] = {
+    **SPARSE_REWARD,
+    "defence": "dual",
+    "exp_name": "finetune_defence_walker",
+    "env_name": "multicomp/YouShallNotPassHumans-v1",
+    "load_policy": {"type": "zoo", "path": "1"},
+    "normalize_observations": False,
+    "adversaries": "data/adversaries",
+    "normal_opponent": {"type": "zoo", "path": "1"},
+    "total_timesteps": 3_000_000,
+    "batch_size": 16384,
+    "learning_rate": 1e-4,
+    "eval_episodes": 500,
+}
+
 # In Run to Goal nobody wins by standing in the way: the adversary starts from a runner.
 TRAIN_ADVERSARY: dict[str, Any] = {
     **FINETUNE_SPARSE,
@@ -74,6 +90,7 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     "finetune_nolearn": {"learning_rate": 0.0, "normalize_observations": False},
     "finetune_defence": FINETUNE_DEFENCE,
     "finetune_defense": FINETUNE_DEFENCE,
+    "finetune_defence_walker": FINETUNE_DEFENCE_WALKER,
     "train_adversary": TRAIN_ADVERSARY,
     # A victim and a normal opponent at once; dense reward is annealed away over the whole run.
     "self_play": {
