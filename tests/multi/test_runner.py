@@ -379,6 +379,17 @@ def test_trials_that_lack_a_policy(tmp_path, on_missing):
         assert len(planned.left_out) == 1 and "gone" in planned.left_out[0]
 
 
+def test_a_plan_is_a_table(tmp_path):
+    axes = {
+        "embed_type:embed_path": [["constant", "0"], ["ppo", str(tmp_path / "gone")]],
+        "seed": [4, 5],
+    }
+    frame = plan(tiny(tmp_path, axes=axes)).to_frame()
+    assert list(frame["trial"]) == [0, 1, 2, 3]
+    assert list(frame["seed"]) == [4, 5, 4, 5]
+    assert list(frame["embed_type"]) == ["constant"] * 2 + ["ppo"] * 2
+
+
 def test_nothing_left_to_run_is_an_error(tmp_path):
     config = tiny(tmp_path, axes={"embed_type:embed_path": [["ppo", str(tmp_path / "gone")]]})
     with pytest.raises(RunError, match="gone"):

@@ -14,7 +14,7 @@ from aprl.configs.checks import (
 )
 from aprl.envs.mujoco import PROFILES
 from aprl.errors import ConfigError, unknown_name
-from aprl.multi.axes import Axis, Distribution, axis_from_json
+from aprl.multi.axes import Axis, axis_from_json
 from aprl.multi.grids import (
     AGAINST_GRIDS,
     DEFENCE_GRIDS,
@@ -204,7 +204,3 @@ class SweepConfig:
             num_samples=self.num_samples or named.num_samples,
             missing=named.missing,
         )
-
-    def samples(self) -> bool:
-        """Whether any axis is drawn at random."""
-        return any(isinstance(axis, Distribution) for axis in self.make_grid().axes.values())

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aprl.envs import check_env_id
 from aprl.envs.names import victim_index
@@ -126,9 +125,3 @@ def cross(
             f"nobody plays anybody: victims {list(victims)} against opponents {list(opponents)}"
         )
     return list(found)
-
-
-def matchup_from_key(key: Sequence[Any]) -> Matchup:
-    """The reverse of `Matchup.key`; further entries are ignored."""
-    env_name, a_type, a_path, b_type, b_path = (str(part) for part in key[:5])
-    return Matchup(env_name, ((a_type, a_path), (b_type, b_path)))

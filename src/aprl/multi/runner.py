@@ -20,7 +20,7 @@ from aprl.multi.axes import Distribution, axis_from_json, axis_to_json, spread
 from aprl.multi.cluster import connected, require_cpus
 from aprl.multi.config import SweepConfig
 from aprl.multi.grids import Grid
-from aprl.multi.trials import Trial, check_trials, expand, map_plain
+from aprl.multi.trials import Trial, check_trials, expand, map_plain, trials_frame
 from aprl.multi.worker import COMPLETED, METRIC, STEPS, Task, run_trial
 from aprl.training.interruption import Interrupted
 
@@ -72,6 +72,11 @@ class Plan:
     def left_out(self) -> list[str]:
         """What is missing, by victim or by trial."""
         return self.grid.missing + [f"trial {t.name}: {error}" for t, error in self.lacking]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per trial, also of those that lack something: `trial`, and what its axes set."""
+        lacking = [trial for trial, _ in self.lacking]
+        return trials_frame(sorted([*self.trials, *lacking], key=lambda trial: trial.number))
 
     @property
     def total_timesteps(self) -> int:
