@@ -14,8 +14,8 @@ import numpy as np
 from aprl.reward_preprocessing.certificate import certify
 from aprl.reward_preprocessing.envs.mazes import Maze
 from aprl.reward_preprocessing.objectives import get_objective
-from aprl.reward_preprocessing.potentials import TabularPotential
 from aprl.reward_preprocessing.preprocessing import preprocess
+from aprl.rewards.potentials import TabularPotential
 
 
 def measure(size: int, reward: str, shaping: str, objective_name: str) -> None:

@@ -20,6 +20,10 @@ class DemonstrationError(AprlError):
     """Demonstrations that cannot be read, or do not fit what is to be learned from them."""
 
 
+class RewardError(AprlError):
+    """A reward net or potential that cannot be read, or does not fit the environment."""
+
+
 class RunError(AprlError):
     """A run directory that is missing, unfinished or damaged."""
 

@@ -5,9 +5,9 @@ from gymnasium import spaces
 
 from aprl.reward_preprocessing.envs.mazes import Maze
 from aprl.reward_preprocessing.mdp import TabularMDP
-from aprl.reward_preprocessing.rewards import TabularRewardNet
 from aprl.reward_preprocessing.trajectories import Trajectory
 from aprl.reward_preprocessing.transitions import TransitionTable
+from aprl.rewards import TabularRewardNet
 
 GAMMA = 0.99
 

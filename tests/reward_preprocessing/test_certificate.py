@@ -12,14 +12,14 @@ from aprl.reward_preprocessing.envs.mazes import Maze
 from aprl.reward_preprocessing.errors import CertificateError
 from aprl.reward_preprocessing.mdp import optimal_actions
 from aprl.reward_preprocessing.objectives import OBJECTIVES, get_objective
-from aprl.reward_preprocessing.potentials import LinearPotential, TabularPotential
 from aprl.reward_preprocessing.preprocessing import GradientOptions, preprocess
-from aprl.reward_preprocessing.rewards import (
+from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards import (
     MlpRewardNet,
     ShapedRewardNet,
     TabularRewardNet,
 )
-from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards.potentials import LinearPotential, TabularPotential
 
 from .helpers import GAMMA, random_mdp, random_table_net, trajectory
 

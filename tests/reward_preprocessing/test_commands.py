@@ -21,8 +21,8 @@ from aprl.reward_preprocessing import (
     train_rl,
 )
 from aprl.reward_preprocessing.configs import ENV_NAMED
-from aprl.reward_preprocessing.rewards import TabularRewardNet, load_reward_net, save_reward_net
 from aprl.reward_preprocessing.trajectories import load_trajectories
+from aprl.rewards import TabularRewardNet, load_reward_net, save_reward_net
 
 EXPERIMENTS = {
     "create_models": create_models.create_models_experiment,

@@ -14,8 +14,8 @@ from aprl.reward_preprocessing.exact import (
     solve_reweighted,
 )
 from aprl.reward_preprocessing.objectives import OBJECTIVES, get_objective
-from aprl.reward_preprocessing.potentials import LinearPotential, MlpPotential, TabularPotential
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards.potentials import LinearPotential, MlpPotential, TabularPotential
 
 from .helpers import GAMMA, maze_rewards, random_mdp, trajectory
 

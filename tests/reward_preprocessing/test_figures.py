@@ -11,7 +11,7 @@ from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.mountain_car import shaping_potential
 from aprl.reward_preprocessing.figures import figure_without_suffix, save_figure, write_page
 from aprl.reward_preprocessing.potential_plot import draw_potential, save_potential_plot
-from aprl.reward_preprocessing.potentials import LinearPotential, TabularPotential
+from aprl.rewards.potentials import LinearPotential, TabularPotential
 
 
 def figure():

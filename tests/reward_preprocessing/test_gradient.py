@@ -10,9 +10,9 @@ from aprl.reward_preprocessing import gradient
 from aprl.reward_preprocessing.envs.mazes import REWARDS, SHAPINGS, Maze
 from aprl.reward_preprocessing.gradient import GradientOptions, descend
 from aprl.reward_preprocessing.objectives import OBJECTIVES, get_objective
-from aprl.reward_preprocessing.potentials import MlpPotential, TabularPotential
 from aprl.reward_preprocessing.preprocessing import default_gradient_options
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards.potentials import MlpPotential, TabularPotential
 
 from .helpers import GAMMA, maze_rewards, trajectory
 

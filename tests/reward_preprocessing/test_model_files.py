@@ -4,16 +4,15 @@ import json
 
 import pytest
 
-from aprl.errors import ConfigError, RunError
+from aprl.errors import ConfigError, RewardError, RunError
 from aprl.reward_preprocessing.envs.mazes import Maze
-from aprl.reward_preprocessing.errors import RewardError
 from aprl.reward_preprocessing.model_files import (
     certificate_rows,
     load_models,
     row_title,
     sorted_paths,
 )
-from aprl.reward_preprocessing.rewards import save_reward_net
+from aprl.rewards import save_reward_net
 
 
 def test_order_and_titles_of_rows():

@@ -9,15 +9,15 @@ from aprl.reward_preprocessing.drlhp import DrlhpOptions, compare
 from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.mazes import Maze
 from aprl.reward_preprocessing.errors import TrajectoryError
-from aprl.reward_preprocessing.potentials import TabularPotential
 from aprl.reward_preprocessing.preferences import (
     fit_reward,
     oracle_preferences,
     sample_fragments,
     true_returns,
 )
-from aprl.reward_preprocessing.rewards import RewardEnsemble, ShapedRewardNet, TabularRewardNet
 from aprl.reward_preprocessing.rollouts import RolloutSource, collect
+from aprl.rewards import RewardEnsemble, ShapedRewardNet, TabularRewardNet
+from aprl.rewards.potentials import TabularPotential
 
 from .helpers import trajectory
 

@@ -5,21 +5,21 @@ import json
 import numpy as np
 import pytest
 
-from aprl.errors import AprlError, ConfigError
+from aprl.errors import AprlError, ConfigError, RewardError
 from aprl.reward_preprocessing.configs import RolloutsConfig
 from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.mazes import Maze
 from aprl.reward_preprocessing.envs.mountain_car import mountain_car_reward_net
-from aprl.reward_preprocessing.errors import CertificateError, RewardError, TrajectoryError
+from aprl.reward_preprocessing.errors import CertificateError, TrajectoryError
 from aprl.reward_preprocessing.objectives import OBJECTIVES
 from aprl.reward_preprocessing.preprocess import PreprocessConfig, preprocess_model
-from aprl.reward_preprocessing.rewards import (
+from aprl.reward_preprocessing.trajectories import save_trajectories
+from aprl.rewards import (
     ShapedRewardNet,
     TabularRewardNet,
     load_reward_net,
     save_reward_net,
 )
-from aprl.reward_preprocessing.trajectories import save_trajectories
 
 from .helpers import trajectory
 

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from aprl.errors import ConfigError
+from aprl.errors import ConfigError, RewardError
 from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.mazes import REWARDS, SHAPINGS, Maze
 from aprl.reward_preprocessing.envs.mountain_car import mountain_car_reward_net
-from aprl.reward_preprocessing.errors import RewardError
 from aprl.reward_preprocessing.objectives import OBJECTIVES, get_objective
-from aprl.reward_preprocessing.potentials import LinearPotential, MlpPotential, TabularPotential
 from aprl.reward_preprocessing.preprocessing import GradientOptions, preprocess
-from aprl.reward_preprocessing.rewards import ShapedRewardNet
 from aprl.reward_preprocessing.rollouts import RolloutSource, collect_mixture
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards import ShapedRewardNet
+from aprl.rewards.potentials import LinearPotential, MlpPotential, TabularPotential
 
 from .helpers import GAMMA, maze_rewards
 

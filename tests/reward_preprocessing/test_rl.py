@@ -8,8 +8,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from aprl.reward_preprocessing.environments import EnvConfig
 from aprl.reward_preprocessing.envs.mazes import Maze
-from aprl.reward_preprocessing.rewards import TabularRewardNet
 from aprl.reward_preprocessing.rl import RewardNetVecEnv, evaluate_policy, make_learner
+from aprl.rewards import TabularRewardNet
 
 from .test_rollouts import Counting, always
 

@@ -25,7 +25,8 @@ from aprl.imitation.generator import (
 )
 from aprl.imitation.reward import ALWAYS_POSITIVE, LearnedReward
 from aprl.imitation.trajectories import Trajectory, flatten, require_fixed_horizon
-from aprl.rewards import BasicRewardNet, RewardNet, ShapedRewardNet
+from aprl.rewards import MlpRewardNet, PerceptronOptions, RewardNet, ShapedRewardNet
+from aprl.rewards.potentials import MlpPotential
 from aprl.training.incremental import IncrementalSession, incremental
 from aprl.training.learner_state import learner_state, load_learner_state
 from aprl.training.random_state import PrivateRandomState
@@ -70,6 +71,8 @@ def default_reward_net(
 ) -> RewardNet:
     """The net that is usual for an algorithm: plain for GAIL, shaped for AIRL.
 
+    Its initial weights are drawn from PyTorch's global generator.
+
     Args:
         algorithm: gail or airl.
         observation_space: of the generator, before any normalisation.
@@ -78,12 +81,17 @@ def default_reward_net(
         hidden: units per hidden layer.
         spectral_norm: bound the net's slope.
     """
-    basic = BasicRewardNet(
-        observation_space, action_space, hidden=hidden, spectral_norm=spectral_norm
-    )
+    options: PerceptronOptions = {
+        "activation": "tanh",
+        "input_scaling": "running",
+        "spectral_norm": spectral_norm,
+        "precision": "float32",
+    }
+    basic = MlpRewardNet(observation_space, action_space, hidden_sizes=hidden, seed=None, **options)
     if algorithm == "gail":
         return basic
-    return ShapedRewardNet(basic, gamma, hidden=hidden, spectral_norm=spectral_norm)
+    potential = MlpPotential(observation_space, hidden, seed=None, start_at_zero=False, **options)
+    return ShapedRewardNet(basic, potential, gamma)
 
 
 class AdversarialTrainer:

@@ -70,7 +70,8 @@ class Discriminator:
         self._expert_inputs = reward.encode(expert)
         # The expert's scale alone: a generator that fell over may be orders of magnitude off, and
         # on that scale nothing that the expert does could be told apart.
-        reward.net.update_statistics(self._expert_inputs)
+        reward.net.update_statistics(*self._expert_inputs)
+        reward.net.requires_grad_(True)  # one that was loaded is frozen
         self._rng = np.random.default_rng(seed)
         self.optimizer = torch.optim.Adam(reward.net.parameters(), lr=config.learning_rate)
         self._rollouts: list[Transitions] = []
@@ -137,7 +138,7 @@ class Discriminator:
         for ours, theirs in zip(expert, generated, strict=True):
             weight = share if ours.ndim == 1 else share[:, None]
             mixed.append((weight * ours + (1 - weight) * theirs).requires_grad_())
-        output = self.reward.net(RewardInputs(*mixed)).sum()
+        output = self.reward.net(*mixed).sum()
         gradients = torch.autograd.grad(output, mixed, create_graph=True, allow_unused=True)
         parts = [g if g.ndim == 2 else g[:, None] for g in gradients if g is not None]
         return ((torch.cat(parts, dim=1).norm(dim=1) - 1) ** 2).mean()

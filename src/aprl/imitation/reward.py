@@ -76,7 +76,7 @@ class LearnedReward:
 
     def logits(self, inputs: RewardInputs, log_prob: torch.Tensor | None) -> torch.Tensor:
         """The discriminator's log-odds `(n,)` that transitions are the expert's."""
-        output = self.net(inputs)
+        output = self.net(*inputs)
         return output if log_prob is None else output - log_prob
 
     def log_prob(self, transitions: Transitions) -> torch.Tensor | None:
@@ -95,7 +95,7 @@ class LearnedReward:
         # AIRL's plain reward is f alone: spare the generator's forward pass.
         log_prob = None if self.transform == "airl" else self.log_prob(transitions)
         with torch.no_grad():
-            output = self.net(self.encode(transitions))
+            output = self.net(*self.encode(transitions))
             logit = output if log_prob is None else output - log_prob
             rewards = TRANSFORMS[self.transform](output, logit)
         require_finite(rewards)

@@ -24,7 +24,7 @@ from aprl.imitation.generator import TransitionRecorder
 from aprl.policies.loader import load_policy
 from aprl.policies.network import MlpPolicy
 from aprl.policies.store import load_saved, save_policy
-from aprl.rewards import save_reward
+from aprl.rewards import save_reward_net
 from aprl.runs import (
     CHECKPOINT_DIR,
     CONFIG_FILE,
@@ -41,7 +41,7 @@ from aprl.training.learner import make_ppo, policy_of
 from aprl.training.random_state import PrivateRandomState
 from aprl.training.records import CsvLog, ProgressDisplay
 
-REWARD_DIR = "reward_net"
+REWARD_FILE = "reward_net.safetensors"
 EVALUATION_FILE = "evaluation.json"
 
 
@@ -235,7 +235,7 @@ class ImitationRun:
         signum = self.stop_signal.received
         if signum is not None and self.num_timesteps < config.total_timesteps:
             raise Interrupted(signum, self.run_dir, self.num_timesteps, "aprl.imitation.train")
-        save_reward(trainer.reward.net, self.run_dir / REWARD_DIR, self._provenance())
+        save_reward_net(trainer.reward.net, self.run_dir / REWARD_FILE, self._provenance())
         return policy_of(trainer.generator, None)  # type: ignore[arg-type]
 
     def evaluate(self) -> Comparison:

@@ -10,8 +10,8 @@ from rich.table import Table
 from aprl.reward_preprocessing.errors import CertificateError
 from aprl.reward_preprocessing.mdp import TabularMDP, optimal_actions
 from aprl.reward_preprocessing.objectives import Objective
-from aprl.reward_preprocessing.rewards import RewardNet, ShapedRewardNet
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards import RewardNet, ShapedRewardNet
 
 TOLERANCE = 1e-9  # of the identities, relative to the largest number in them
 

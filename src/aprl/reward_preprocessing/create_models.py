@@ -16,8 +16,8 @@ from aprl.files import PathLike, require_writable_directory
 from aprl.reward_preprocessing.configs import ENV_NAMED, RESULTS_DIR, RUNS_DIR, read_config
 from aprl.reward_preprocessing.envs import true_reward_net
 from aprl.reward_preprocessing.envs.mazes import REWARDS, SHAPINGS
-from aprl.reward_preprocessing.rewards import save_reward_net
-from aprl.reward_preprocessing.rewards.store import SUFFIXES
+from aprl.rewards import save_reward_net
+from aprl.rewards.store import SUFFIXES
 
 MAZES = ("empty_maze_4", "empty_maze_10", "key_maze_6")
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from aprl.configs.checks import require_at_least
 from aprl.errors import ConfigError
-from aprl.reward_preprocessing.potentials import Potential
 from aprl.reward_preprocessing.preferences import (
     Comparisons,
     fit_reward,
@@ -17,11 +16,12 @@ from aprl.reward_preprocessing.preferences import (
     sample_fragments,
     true_returns,
 )
-from aprl.reward_preprocessing.rewards import RewardNet
 from aprl.reward_preprocessing.rl import Learner
 from aprl.reward_preprocessing.rollouts import EpsilonPolicy, MakeEnv, play_episodes
 from aprl.reward_preprocessing.trajectories import Trajectory
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards import RewardInputs, RewardNet
+from aprl.rewards.potentials import Potential
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,9 @@ def learn_from_preferences(
         steps = math.ceil(2 * wanted * options.fragment_length * options.transition_oversampling)
         trajectories = _play(learner, make_env, options.random_frac, steps, play_seed)
         if iteration == 0:
-            net.fit_scale(Transitions.from_trajectories(trajectories))
+            t = Transitions.from_trajectories(trajectories)
+            columns = RewardInputs.raw(t.states, t.actions, t.next_states, t.terminated)
+            net.update_statistics(*columns)
         compared = compare(trajectories, wanted, options, compare_seed, potential)
         comparisons = compared if comparisons is None else comparisons.extended(compared)
         fit = fit_reward(

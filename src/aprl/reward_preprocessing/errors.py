@@ -3,10 +3,6 @@
 from aprl.errors import AprlError
 
 
-class RewardError(AprlError):
-    """A reward net or potential that cannot be read, or does not fit the environment."""
-
-
 class TrajectoryError(AprlError):
     """Trajectories that are missing, empty, damaged, or do not fit."""
 

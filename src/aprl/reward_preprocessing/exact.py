@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 
 from aprl.errors import ConfigError
 from aprl.reward_preprocessing.objectives import Objective
-from aprl.reward_preprocessing.potentials import LinearInParameters, Potential
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards.potentials import LinearInParameters, Potential
 
 MAX_REWEIGHTINGS = 50  # linear programs per logarithmic objective
 

@@ -10,9 +10,9 @@ import torch
 
 from aprl.errors import ConfigError
 from aprl.reward_preprocessing.objectives import Objective
-from aprl.reward_preprocessing.potentials import LinearInParameters, Potential
-from aprl.reward_preprocessing.tensors import as_tensor
 from aprl.reward_preprocessing.transitions import Transitions, TransitionTable
+from aprl.rewards import as_tensor
+from aprl.rewards.potentials import LinearInParameters, Potential
 
 EVALUATIONS = 100  # of the whole objective during a run on mini-batches
 

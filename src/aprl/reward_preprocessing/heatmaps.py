@@ -15,7 +15,7 @@ from matplotlib.patches import Circle, Polygon
 from aprl.reward_preprocessing.envs.mazes import ACTIONS, Maze
 from aprl.reward_preprocessing.figures import COLOUR_MAP
 from aprl.reward_preprocessing.objectives import OBJECTIVES
-from aprl.reward_preprocessing.rewards import RewardNet
+from aprl.rewards import RewardNet
 
 COLOUR_RANGE = (-1.2, 1.2)  # of reward, the same in every panel
 _NOT_CENTRED = ("sparse_l1", "sparse_log")  # there, zero itself is what counts

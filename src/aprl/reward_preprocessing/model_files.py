@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from aprl.errors import ConfigError, RunError
+from aprl.errors import ConfigError, RewardError, RunError
 from aprl.files import read_json
-from aprl.reward_preprocessing.errors import RewardError
-from aprl.reward_preprocessing.rewards import RewardNet, load_reward_net
-from aprl.reward_preprocessing.rewards.store import SUFFIXES
+from aprl.rewards import RewardNet, load_reward_net
+from aprl.rewards.store import SUFFIXES
 
 # Order of rows, and how shapings are called there.
 ROW_TITLES = {

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from aprl.reward_preprocessing.envs.registry import maze_of
 from aprl.reward_preprocessing.figures import COLOUR_MAP
-from aprl.reward_preprocessing.potentials import Potential
+from aprl.rewards.potentials import Potential
 
 _RESOLUTION = 100  # points per axis of a plane
 

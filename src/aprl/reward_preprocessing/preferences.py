@@ -14,10 +14,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from aprl.errors import ConfigError
 from aprl.reward_preprocessing.errors import TrajectoryError
-from aprl.reward_preprocessing.potentials import Potential
-from aprl.reward_preprocessing.rewards import RewardEnsemble, RewardNet
-from aprl.reward_preprocessing.tensors import as_tensor
 from aprl.reward_preprocessing.trajectories import Trajectory
+from aprl.rewards import RewardEnsemble, RewardNet, as_tensor
+from aprl.rewards.potentials import Potential
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,7 @@ def _returns(net: RewardNet, fragments: Fragments, gamma: float) -> torch.Tensor
     columns = (fragments.states[:, :-1], fragments.actions, fragments.states[:, 1:], ends)
     flat = (as_tensor(c.reshape(count * length, *c.shape[2:])) for c in columns)
     discount = torch.as_tensor(gamma ** np.arange(length))
-    return net(*flat).reshape(count, length) @ discount
+    return net(*flat).double().reshape(count, length) @ discount
 
 
 @torch.no_grad()

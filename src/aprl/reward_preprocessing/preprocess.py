@@ -31,22 +31,23 @@ from aprl.reward_preprocessing.envs import default_potential
 from aprl.reward_preprocessing.gradient import GradientOptions
 from aprl.reward_preprocessing.objectives import OBJECTIVES, Objective, get_objective
 from aprl.reward_preprocessing.potential_plot import save_potential_plot
-from aprl.reward_preprocessing.potentials import Potential, make_potential
 from aprl.reward_preprocessing.preprocessing import (
     METHODS,
     default_gradient_options,
     preprocess,
 )
-from aprl.reward_preprocessing.rewards import (
+from aprl.reward_preprocessing.rollouts import parse_sources
+from aprl.reward_preprocessing.trainable_potentials import make_potential
+from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards import (
     RewardNet,
     ShapedRewardNet,
     load_reward_net,
     require_gamma,
     save_reward_net,
 )
-from aprl.reward_preprocessing.rewards.store import SUFFIXES
-from aprl.reward_preprocessing.rollouts import parse_sources
-from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards.potentials import Potential
+from aprl.rewards.store import SUFFIXES
 from aprl.training.records import ProgressDisplay
 
 
@@ -57,7 +58,7 @@ class PreprocessConfig:
     root_dir: str = RUNS_DIR  # records of the experiment go to `sacred/preprocess` in here
     env: EnvConfig = field(default_factory=EnvConfig)
     rollouts: RolloutsConfig = field(default_factory=RolloutsConfig)
-    model_path: str | None = None  # reward net, .pt or .safetensors
+    model_path: str | None = None  # reward net, .pt or .safetensors, or the run that learned it
     save_path: str | None = None  # prefix of the files; {save_path}.{objective}.pt and others
     model_format: str = "pt"  # or "safetensors"
     objectives: list[str] = field(default_factory=lambda: list(OBJECTIVES))

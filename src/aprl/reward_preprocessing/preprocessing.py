@@ -13,9 +13,9 @@ from aprl.reward_preprocessing.gradient import (
     reward_scale,
 )
 from aprl.reward_preprocessing.objectives import Objective
-from aprl.reward_preprocessing.potentials import LinearInParameters, Potential
-from aprl.reward_preprocessing.rewards import RewardNet, ShapedRewardNet, require_gamma
 from aprl.reward_preprocessing.transitions import Transitions, TransitionTable
+from aprl.rewards import RewardNet, ShapedRewardNet, require_gamma
+from aprl.rewards.potentials import LinearInParameters, Potential
 
 METHODS = ("auto", "exact", "gradient")
 STEPS = 2000  # of the gradient, at least

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from aprl.reward_preprocessing.heatmaps import column_title
-from aprl.reward_preprocessing.rewards import RewardNet
 from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards import RewardNet
 
 _LINE = "#0072B2"  # Okabe and Ito's blue
 

@@ -13,8 +13,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from aprl.policies.network import MlpPolicy
-from aprl.reward_preprocessing.rewards import RewardNet
 from aprl.reward_preprocessing.rollouts import EpsilonPolicy, MakeEnv, play_episodes
+from aprl.rewards import RewardNet
 from aprl.stats import Z_95
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize

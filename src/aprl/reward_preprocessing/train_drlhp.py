@@ -21,8 +21,9 @@ from aprl.reward_preprocessing.agents import load_agent
 from aprl.reward_preprocessing.configs import DRLHP_NAMED, ENV_PART, RUNS_DIR, read_config
 from aprl.reward_preprocessing.drlhp import DrlhpOptions, IterationReport, learn_from_preferences
 from aprl.reward_preprocessing.environments import EnvConfig
-from aprl.reward_preprocessing.potentials import CriticPotential, make_potential
-from aprl.reward_preprocessing.rewards import (
+from aprl.reward_preprocessing.rl import make_learner
+from aprl.reward_preprocessing.trainable_potentials import make_potential
+from aprl.rewards import (
     MlpRewardNet,
     RewardEnsemble,
     RewardNet,
@@ -31,7 +32,7 @@ from aprl.reward_preprocessing.rewards import (
     require_gamma,
     save_reward_net,
 )
-from aprl.reward_preprocessing.rl import make_learner
+from aprl.rewards.potentials import CriticPotential
 from aprl.runs import CONFIG_FILE, FINAL_MODEL_DIR, new_run_dir
 from aprl.training.learner import ppo_arguments
 from aprl.training.records import ProgressDisplay

@@ -17,8 +17,8 @@ from aprl.files import write_json
 from aprl.policies.store import save_policy
 from aprl.reward_preprocessing.configs import ENV_PART, RL_NAMED, RUNS_DIR, read_config
 from aprl.reward_preprocessing.environments import EnvConfig
-from aprl.reward_preprocessing.rewards import load_reward_net
 from aprl.reward_preprocessing.rl import MeanReturn, OnSteps, evaluate_policy, make_learner
+from aprl.rewards import load_reward_net
 from aprl.runs import CONFIG_FILE, FINAL_MODEL_DIR, STATUS_FILE, new_run_dir
 from aprl.training.learner import ppo_arguments
 from aprl.training.records import ProgressDisplay

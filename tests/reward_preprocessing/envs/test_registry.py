@@ -15,7 +15,7 @@ from aprl.reward_preprocessing.envs import (
     true_reward_net,
 )
 from aprl.reward_preprocessing.envs.registry import maze_of
-from aprl.reward_preprocessing.potentials import make_potential
+from aprl.reward_preprocessing.trainable_potentials import make_potential
 
 NAMED = [name for name, values in ENV_NAMED.items() if "name" in values]
 

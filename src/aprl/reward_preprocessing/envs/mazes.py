@@ -14,9 +14,9 @@ from gymnasium import spaces
 
 from aprl.errors import ConfigError, unknown_name
 from aprl.reward_preprocessing.mdp import TabularMDP
-from aprl.reward_preprocessing.potentials import TabularPotential
-from aprl.reward_preprocessing.rewards import RewardNet, ShapedRewardNet, TabularRewardNet
 from aprl.reward_preprocessing.transitions import TransitionTable
+from aprl.rewards import RewardNet, ShapedRewardNet, TabularRewardNet
+from aprl.rewards.potentials import TabularPotential
 
 ACTIONS = ("stay", "left", "up", "right", "down")
 _MOVES = np.array([(0, 0), (-1, 0), (0, 1), (1, 0), (0, -1)])

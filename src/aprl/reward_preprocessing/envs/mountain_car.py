@@ -8,8 +8,8 @@ import torch
 from gymnasium.envs.classic_control.mountain_car import MountainCarEnv as GymnasiumMountainCar
 
 from aprl.errors import unknown_name
-from aprl.reward_preprocessing.potentials import LinearPotential, Potential, SinusoidPotential
-from aprl.reward_preprocessing.rewards import MountainCarRewardNet, RewardNet, ShapedRewardNet
+from aprl.rewards import MountainCarRewardNet, RewardNet, ShapedRewardNet
+from aprl.rewards.potentials import LinearPotential, Potential, SinusoidPotential
 
 SHAPINGS = ("unshaped", "dense", "antidense", "random")
 GAMMA = 0.99

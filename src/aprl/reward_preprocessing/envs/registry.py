@@ -14,7 +14,7 @@ from aprl.errors import ConfigError, unknown_name
 from aprl.reward_preprocessing.envs.mazes import Maze, MazeEnv
 from aprl.reward_preprocessing.envs.mountain_car import mountain_car_reward_net
 from aprl.reward_preprocessing.mdp import TabularMDP
-from aprl.reward_preprocessing.rewards import RewardNet
+from aprl.rewards import RewardNet
 
 _PACKAGE = "aprl.reward_preprocessing.envs"
 

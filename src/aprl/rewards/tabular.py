@@ -10,7 +10,8 @@ from torch import nn
 
 from aprl.errors import ConfigError
 from aprl.policies.spaces import describe
-from aprl.reward_preprocessing.rewards.base import RewardNet
+from aprl.rewards.base import RewardNet
+from aprl.rewards.encoding import decode
 
 INPUTS = ("state", "action", "next_state")
 
@@ -62,8 +63,12 @@ class TabularRewardNet(RewardNet):
         terminated: torch.Tensor,
     ) -> torch.Tensor:
         """See `RewardNet.forward`."""
-        columns = {"state": state, "action": action, "next_state": next_state}
-        return self.table[tuple(columns[name] for name in self.inputs)]
+        columns = {
+            "state": (self.observation_space, state),
+            "action": (self.action_space, action),
+            "next_state": (self.observation_space, next_state),
+        }
+        return self.table[tuple(decode(*columns[name]) for name in self.inputs)]
 
     def architecture(self) -> dict[str, Any]:
         """See `RewardNet.architecture`."""

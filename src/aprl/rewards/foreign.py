@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from aprl.errors import RewardError
 from aprl.files import PathLike, sha256
-from aprl.reward_preprocessing.errors import RewardError
-from aprl.reward_preprocessing.rewards.base import RewardNet
+from aprl.rewards.base import RewardNet
+from aprl.rewards.encoding import decode
 
 PACKAGE = "imitation"
 
@@ -39,13 +40,12 @@ class ImitationRewardNet(RewardNet):
         terminated: torch.Tensor,
     ) -> torch.Tensor:
         """See `RewardNet.forward`."""
-        states, actions = self.observation_space.dtype, self.action_space.dtype
-        rewards = self._module[0].predict(
-            state.numpy().astype(states),
-            action.numpy().astype(actions),
-            next_state.numpy().astype(states),
-            terminated.numpy(),
-        )
+        states, actions = self.observation_space, self.action_space
+        columns = [
+            decode(space, column).numpy().astype(space.dtype)
+            for space, column in ((states, state), (actions, action), (states, next_state))
+        ]
+        rewards = self._module[0].predict(*columns, terminated.numpy().astype(bool))
         return torch.as_tensor(np.asarray(rewards, np.float64))
 
     def architecture(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Potentials, and the names by which configs and files know them."""
+"""The potentials that a config can ask for."""
 
 from typing import Any
 
@@ -7,34 +7,14 @@ from gymnasium import spaces
 from aprl.errors import ConfigError, unknown_name
 from aprl.policies.spaces import describe
 from aprl.reward_preprocessing.agents import load_agent
-from aprl.reward_preprocessing.potentials.base import LinearInParameters, Potential
-from aprl.reward_preprocessing.potentials.critic import CriticPotential
-from aprl.reward_preprocessing.potentials.linear import LinearPotential, TabularPotential
-from aprl.reward_preprocessing.potentials.mlp import MlpPotential
-from aprl.reward_preprocessing.potentials.sinusoid import SinusoidPotential
+from aprl.rewards.potentials import (
+    CriticPotential,
+    LinearPotential,
+    MlpPotential,
+    Potential,
+    TabularPotential,
+)
 
-__all__ = [
-    "POTENTIALS",
-    "CriticPotential",
-    "LinearInParameters",
-    "LinearPotential",
-    "MlpPotential",
-    "Potential",
-    "SinusoidPotential",
-    "TabularPotential",
-    "make_potential",
-]
-
-POTENTIALS: dict[str, type[Potential]] = {
-    cls.kind: cls
-    for cls in (
-        TabularPotential,
-        LinearPotential,
-        MlpPotential,
-        CriticPotential,
-        SinusoidPotential,
-    )
-}
 TRAINABLE = ("tabular", "linear", "mlp", "critic")
 
 
@@ -71,10 +51,10 @@ def make_potential(
     if discrete or not isinstance(observation_space, spaces.Box) or kind == "tabular":
         expected = "numbered states" if kind == "tabular" else "states that are vectors"
         raise ConfigError(f"a {kind} potential needs {expected}, not {describe(observation_space)}")
-    size = observation_space.shape[0]
     for name, value in options.items():
         if type(value) is not int or value < 1:
             raise ConfigError(f"potential_options.{name} must be a positive integer, got {value!r}")
     if kind == "linear":
-        return LinearPotential(size)
-    return MlpPotential(size, seed=seed, **options)
+        return LinearPotential(observation_space.shape[0])
+    hidden_sizes = [options.get("hidden_size", 64)] * options.get("num_hidden", 1)
+    return MlpPotential(observation_space, hidden_sizes, seed)

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from aprl.errors import ConfigError, PolicyError
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
-from aprl.reward_preprocessing.potentials import (
+from aprl.rewards.potentials import (
     POTENTIALS,
     CriticPotential,
     LinearInParameters,

@@ -1,7 +1,7 @@
 """Potentials: functions of the state that shape a reward without changing what it asks for.
 
 A potential phi turns a reward into r + gamma * phi(s') - phi(s), with phi = 0 in terminal states
-(Ng, Harada and Russell, ICML 1999). All compute in float64.
+(Ng, Harada and Russell, ICML 1999).
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from aprl.reward_preprocessing.tensors import as_tensor
+from aprl.rewards.encoding import as_tensor
 
 
 class Potential(nn.Module, ABC):
@@ -25,7 +25,11 @@ class Potential(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """Potential `(n,)` float64 of `n` states, without the rule for terminal states."""
+        """Potential `(n,)` of `n` states, without the rule for terminal states.
+
+        Args:
+            states: raw or encoded, see `aprl.rewards.encoding`.
+        """
 
     @abstractmethod
     def architecture(self) -> dict[str, Any]:
@@ -63,26 +67,3 @@ class LinearInParameters(Potential):
     @abstractmethod
     def set_coefficients(self, coefficients: np.ndarray) -> None:
         """Take `(k,)` coefficients of the features."""
-
-
-class StandardisedInput(Potential):
-    """Base of potentials of float vectors: each component minus its mean, over its deviation."""
-
-    input_mean: torch.Tensor
-    input_std: torch.Tensor
-
-    def __init__(self, num_components: int) -> None:
-        super().__init__()
-        self.num_components = num_components
-        self.register_buffer("input_mean", torch.zeros(num_components, dtype=torch.float64))
-        self.register_buffer("input_std", torch.ones(num_components, dtype=torch.float64))
-
-    def standardise(self, states: torch.Tensor) -> torch.Tensor:
-        """Standardised states `(n, num_components)`."""
-        return (states.double() - self.input_mean) / self.input_std
-
-    def fit_scale(self, states: np.ndarray, reward_scale: float) -> None:
-        """Take mean and deviation from the data; components that never change keep deviation 1."""
-        std = states.std(axis=0, dtype=np.float64)
-        self.input_mean.copy_(torch.as_tensor(states.mean(axis=0, dtype=np.float64)))
-        self.input_std.copy_(torch.as_tensor(np.where(std > 1e-12, std, 1.0)))

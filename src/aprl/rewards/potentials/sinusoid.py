@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from aprl.reward_preprocessing.potentials.base import Potential
+from aprl.rewards.potentials.base import Potential
 
 
 class SinusoidPotential(Potential):

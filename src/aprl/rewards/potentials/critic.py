@@ -8,8 +8,8 @@ from torch import nn
 
 from aprl.policies import spaces as space_json
 from aprl.policies.network import MlpPolicy
-from aprl.reward_preprocessing.potentials.base import LinearInParameters
-from aprl.reward_preprocessing.tensors import as_tensor
+from aprl.rewards.encoding import as_tensor, decode
+from aprl.rewards.potentials.base import LinearInParameters
 
 
 class CriticPotential(LinearInParameters):
@@ -35,12 +35,15 @@ class CriticPotential(LinearInParameters):
 
     def value(self, states: torch.Tensor) -> torch.Tensor:
         """The critic's value `(n,)` of states as the environment gives them, standardised."""
-        value = torch.as_tensor(self.policy.value(states.numpy())).double()
-        return (value - self.value_mean) / self.value_std
+        return (self._policy_value(states) - self.value_mean) / self.value_std
+
+    def _policy_value(self, states: torch.Tensor) -> torch.Tensor:
+        raw = decode(self.policy.observation_space, states.detach())
+        return torch.as_tensor(self.policy.value(raw.numpy())).double()
 
     def fit_scale(self, states: np.ndarray, reward_scale: float) -> None:
         """Take the value's mean and deviation from the data."""
-        value = self.policy.value(states).astype(np.float64)
+        value = self._policy_value(as_tensor(states)).numpy()
         self.value_mean.fill_(value.mean())
         self.value_std.fill_(value.std() if value.std() > 1e-12 else 1.0)
 

@@ -5,7 +5,7 @@ from typing import Any, Self
 import torch
 from gymnasium import spaces
 
-from aprl.reward_preprocessing.rewards.base import RewardNet
+from aprl.rewards.base import RewardNet
 
 GOAL_POSITION = 0.5
 

@@ -1,25 +1,44 @@
 """What every reward net has in common."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
 from gymnasium import spaces
 from torch import nn
 
+from aprl.errors import RewardError
 from aprl.policies.spaces import describe, fits
-from aprl.reward_preprocessing.errors import RewardError
-from aprl.reward_preprocessing.tensors import as_tensor
-from aprl.reward_preprocessing.transitions import Transitions
+from aprl.rewards.encoding import RewardInputs, encode
 
 BATCH = 65536  # rows per call in `predict`
 
 KINDS: dict[str, type["RewardNet"]] = {}  # every subclass with a kind, by it
 
 
+class TransitionArrays(Protocol):
+    """Transitions whose columns, as an environment gives them, go by these names."""
+
+    @property
+    def states(self) -> np.ndarray:
+        """`(n, ...)`."""
+
+    @property
+    def actions(self) -> np.ndarray:
+        """`(n, ...)`."""
+
+    @property
+    def next_states(self) -> np.ndarray:
+        """`(n, ...)`."""
+
+    @property
+    def terminated(self) -> np.ndarray:
+        """`(n,)` bool."""
+
+
 class RewardNet(nn.Module, ABC):
-    """A reward r(s, a, s', terminated), computed in float64.
+    """A reward r(s, a, s', terminated).
 
     A subclass names its kind and rebuilds itself from its architecture, so that a file can hold it.
 
@@ -47,13 +66,16 @@ class RewardNet(nn.Module, ABC):
         next_state: torch.Tensor,
         terminated: torch.Tensor,
     ) -> torch.Tensor:
-        """Rewards `(n,)` float64 of `n` transitions.
+        """Rewards `(n,)` of `n` transitions.
+
+        Columns are raw or encoded, see `aprl.rewards.encoding`. Perceptrons, and all that is made
+        of them, are differentiable in encoded ones.
 
         Args:
-            state: `(n, d)` float64, or `(n,)` int64 where states are numbered.
-            action: `(n, k)` float64, or `(n,)` int64 where actions are numbered.
+            state: `(n, ...)` floats, or `(n,)` int64 where states are numbered.
+            action: `(n, ...)` floats, or `(n,)` int64 where actions are numbered.
             next_state: like `state`.
-            terminated: `(n,)` bool; `next_state` is terminal.
+            terminated: `(n,)` bool, or floats from 0 to 1: `next_state` is terminal.
         """
 
     @abstractmethod
@@ -70,13 +92,43 @@ class RewardNet(nn.Module, ABC):
     ) -> Self:
         """Build the net with weights that are still to be loaded."""
 
-    def fit_scale(self, transitions: Transitions) -> None:
-        """Adapt to the data before training, such as by standardising the inputs."""
+    def update_statistics(
+        self,
+        state: torch.Tensor,
+        action: torch.Tensor,
+        next_state: torch.Tensor,
+        terminated: torch.Tensor,
+    ) -> None:
+        """Let the scales of inputs, where there are any, take transitions into account.
+
+        Fixed scales become those of these transitions, running statistics move on. Columns as in
+        `forward`.
+        """
 
     @property
     def unwrapped(self) -> "RewardNet":
         """The innermost net of a stack of wrappers."""
         return self
+
+    def encode(
+        self,
+        obs: np.ndarray,
+        actions: np.ndarray,
+        next_obs: np.ndarray,
+        terminated: np.ndarray,
+    ) -> RewardInputs:
+        """Encode what an environment gives, `n` rows each, as float32.
+
+        Raises:
+            ConfigError: rows that are not of the net's spaces.
+        """
+        raw = RewardInputs.raw(obs, actions, next_obs, terminated)
+        return RewardInputs(
+            encode(self.observation_space, raw.obs),
+            encode(self.action_space, raw.actions),
+            encode(self.observation_space, raw.next_obs),
+            raw.terminated.float(),
+        )
 
     @torch.no_grad()
     def predict(
@@ -86,19 +138,19 @@ class RewardNet(nn.Module, ABC):
         next_state: np.ndarray,
         terminated: np.ndarray,
     ) -> np.ndarray:
-        """Rewards `(n,)` float64 of transitions as arrays; shapes as in `forward`."""
-        columns = [as_tensor(column) for column in (state, action, next_state, terminated)]
+        """Rewards `(n,)` of transitions as an environment gives them, in the net's precision."""
+        columns = RewardInputs.raw(state, action, next_state, terminated)
         parts = zip(*(torch.split(column, BATCH) for column in columns), strict=True)
-        return torch.cat([self(*part) for part in parts]).double().numpy()
+        return torch.cat([self(*part) for part in parts]).numpy()
 
-    def rewards(self, transitions: Transitions) -> np.ndarray:
-        """Rewards `(n,)` of transitions.
+    def rewards(self, transitions: TransitionArrays) -> np.ndarray:
+        """Rewards `(n,)` float64 of transitions.
 
         Raises:
             RewardError: a reward that is not finite.
         """
         t = transitions
-        rewards = self.predict(t.states, t.actions, t.next_states, t.terminated)
+        rewards = self.predict(t.states, t.actions, t.next_states, t.terminated).astype(np.float64)
         bad = np.flatnonzero(~np.isfinite(rewards))
         if len(bad):
             row = bad[0]
@@ -154,9 +206,15 @@ class RewardWrapper(RewardNet):
         super().__init__(base.observation_space, base.action_space)
         self.base = base
 
-    def fit_scale(self, transitions: Transitions) -> None:
-        """See `RewardNet.fit_scale`."""
-        self.base.fit_scale(transitions)
+    def update_statistics(
+        self,
+        state: torch.Tensor,
+        action: torch.Tensor,
+        next_state: torch.Tensor,
+        terminated: torch.Tensor,
+    ) -> None:
+        """See `RewardNet.update_statistics`."""
+        self.base.update_statistics(state, action, next_state, terminated)
 
     @property
     def unwrapped(self) -> RewardNet:

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from aprl.reward_preprocessing.potentials.base import LinearInParameters, StandardisedInput
-from aprl.reward_preprocessing.tensors import as_tensor
+from aprl.rewards.encoding import as_tensor
+from aprl.rewards.potentials.base import LinearInParameters
+from aprl.rewards.scaling import FixedScale
 
 
 class TabularPotential(LinearInParameters):
@@ -22,7 +23,7 @@ class TabularPotential(LinearInParameters):
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """See `Potential.forward`; states are `(n,)` integers."""
-        return self.values[states]
+        return self.values[states.argmax(dim=1) if states.is_floating_point() else states]
 
     def architecture(self) -> dict[str, Any]:
         """See `Potential.architecture`."""
@@ -53,13 +54,14 @@ class TabularPotential(LinearInParameters):
         self.values.copy_(torch.as_tensor(coefficients))
 
 
-class LinearPotential(StandardisedInput, LinearInParameters):
+class LinearPotential(LinearInParameters):
     """A linear function of the state's components, plus a constant."""
 
     kind = "linear"
 
     def __init__(self, num_components: int) -> None:
-        super().__init__(num_components)
+        super().__init__()
+        self.norm = FixedScale(num_components)
         self.weight = nn.Parameter(torch.zeros(num_components, dtype=torch.float64))
         self.bias = nn.Parameter(torch.zeros((), dtype=torch.float64))
 
@@ -73,15 +75,15 @@ class LinearPotential(StandardisedInput, LinearInParameters):
     @property
     def slopes(self) -> np.ndarray:
         """Change of the potential per unit of each state component, `(num_components,)`."""
-        return (self.weight / self.input_std).detach().numpy()
+        return (self.weight / self.norm.std).detach().numpy()
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """See `Potential.forward`; states are `(n, num_components)`."""
-        return self.standardise(states) @ self.weight + self.bias
+        return self.norm(states.double()) @ self.weight + self.bias
 
     def architecture(self) -> dict[str, Any]:
         """See `Potential.architecture`."""
-        return {"kind": self.kind, "num_components": self.num_components}
+        return {"kind": self.kind, "num_components": len(self.weight)}
 
     @classmethod
     def from_architecture(cls, architecture: dict[str, Any]) -> Self:
@@ -96,8 +98,12 @@ class LinearPotential(StandardisedInput, LinearInParameters):
     @torch.no_grad()
     def features(self, states: np.ndarray) -> np.ndarray:
         """Standardised components, and a last column of ones."""
-        standard = self.standardise(as_tensor(states)).numpy()
+        standard = self.norm(as_tensor(states).double()).numpy()
         return np.column_stack([standard, np.ones(len(standard))])
+
+    def fit_scale(self, states: np.ndarray, reward_scale: float) -> None:
+        """Take mean and deviation of the components from the data."""
+        self.norm.update(as_tensor(states))
 
     def coefficients(self) -> np.ndarray:
         """See `LinearInParameters.coefficients`."""

@@ -1,4 +1,8 @@
-"""Running mean and variance as part of a network, so that they travel with its weights."""
+"""How inputs are put on a common scale, as parts of a network, so that it travels with its weights.
+
+Statistics are float64 and change only in `update`; a forward pass never changes them. Before the
+first update nothing is scaled.
+"""
 
 import math
 
@@ -6,11 +10,41 @@ import torch
 from torch import nn
 
 
+class FixedScale(nn.Module):
+    """Shift and scale by the mean and standard deviation of what `update` was given last.
+
+    Args:
+        size: components per row.
+    """
+
+    mean: torch.Tensor
+    std: torch.Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("std", torch.ones(size, dtype=torch.float64))
+
+    @torch.no_grad()
+    def update(self, rows: torch.Tensor) -> None:
+        """Take over the statistics of `rows` `(n, size)`; a component that never changes keeps 1.
+
+        n is at least 1.
+        """
+        rows = rows.double()
+        std = rows.std(dim=0, correction=0)
+        self.mean.copy_(rows.mean(dim=0))
+        self.std.copy_(torch.where(std > 1e-8, std, torch.ones_like(std)))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Scaled rows, of the type that `rows` has."""
+        return (rows - self.mean.to(rows.dtype)) / self.std.to(rows.dtype)
+
+
 class RunningNorm(nn.Module):
     """Shift and scale by the mean and standard deviation of all that was seen.
 
-    Statistics change only in `update`, by the parallel algorithm of Chan, Golub and LeVeque (1979);
-    a forward pass never changes them. Before the first update it does nothing.
+    `update` is the parallel algorithm of Chan, Golub and LeVeque (1979).
 
     Args:
         size: components per row.

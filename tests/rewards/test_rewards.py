@@ -5,10 +5,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from aprl.errors import ConfigError
-from aprl.reward_preprocessing.errors import RewardError
-from aprl.reward_preprocessing.potentials import LinearPotential, MlpPotential, TabularPotential
-from aprl.reward_preprocessing.rewards import (
+from aprl.errors import ConfigError, RewardError
+from aprl.reward_preprocessing.transitions import TransitionTable
+from aprl.rewards import (
     AffineRewardNet,
     MlpRewardNet,
     MountainCarRewardNet,
@@ -16,7 +15,7 @@ from aprl.reward_preprocessing.rewards import (
     ShapedRewardNet,
     TabularRewardNet,
 )
-from aprl.reward_preprocessing.transitions import TransitionTable
+from aprl.rewards.potentials import LinearPotential, MlpPotential, TabularPotential
 
 STATES, ACTIONS = spaces.Discrete(5), spaces.Discrete(3)
 BOX = spaces.Box(-np.inf, np.inf, (2,), np.float32)
@@ -132,7 +131,7 @@ def test_mountain_car():
 
 
 def test_large_inputs_are_split_into_batches(monkeypatch):
-    from aprl.reward_preprocessing.rewards import base
+    from aprl.rewards import base
 
     net = TabularRewardNet(STATES, ACTIONS, table=RNG.normal(size=(5, 5)))
     r = rows(100)
