@@ -4,6 +4,7 @@ import torch
 from gymnasium import spaces
 
 from aprl.errors import ConfigError, DemonstrationError
+from aprl.imitation.adversarial import default_reward_net
 from aprl.imitation.discriminator import (
     Discriminator,
     DiscriminatorConfig,
@@ -11,8 +12,9 @@ from aprl.imitation.discriminator import (
 )
 from aprl.imitation.reward import LearnedReward
 from aprl.imitation.trajectories import Transitions
-from aprl.rewards import BasicRewardNet
+from aprl.rewards import TabularRewardNet
 from tests.imitation.helpers import same, transitions, weights
+from tests.rewards.helpers import numbered_rows
 
 BOX = spaces.Box(-np.inf, np.inf, (4,), np.float32)
 SEED = np.random.SeedSequence(0)
@@ -25,7 +27,7 @@ def shifted(n, by, seed):
 
 def make(expert=None, **options):
     torch.manual_seed(0)
-    net = BasicRewardNet(BOX, spaces.Discrete(2))
+    net = default_reward_net("gail", BOX, spaces.Discrete(2), gamma=0.99)
     reward = LearnedReward(net, "softplus", None)
     config = DiscriminatorConfig(**{"batch_size": 32, "updates_per_round": 10, **options})
     return Discriminator(reward, expert or shifted(200, 1.0, seed=1), config, SEED)
@@ -109,10 +111,19 @@ def test_gradient_penalty_flattens_the_net():
             values = discriminator.train(shifted(100, -1.0, seed))
         inputs = discriminator.reward.encode(shifted(100, 0.0, 9))
         obs = inputs.obs.requires_grad_()
-        output = discriminator.reward.net(inputs._replace(obs=obs)).sum()
+        output = discriminator.reward.net(*inputs._replace(obs=obs)).sum()
         slopes.append(torch.autograd.grad(output, obs)[0].norm(dim=1).mean().item())
     assert "gradient_penalty" in values
     assert slopes[1] < slopes[0] and slopes[1] < 1.5
+
+
+def test_a_penalty_needs_a_net_with_a_slope():
+    table = TabularRewardNet(spaces.Discrete(5), spaces.Discrete(3))
+    rows = Transitions(*numbered_rows(40), np.zeros(40, dtype=bool))
+    config = DiscriminatorConfig(batch_size=32, gradient_penalty=1.0)
+    discriminator = Discriminator(LearnedReward(table, "logit", None), rows, config, SEED)
+    with pytest.raises(ConfigError, match="gradient_penalty needs a reward net that is different"):
+        discriminator.train(rows)
 
 
 def test_same_seed_same_weights_and_resumed_goes_on():

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from aprl.errors import AprlError, ConfigError
 from aprl.imitation.reward import ALWAYS_POSITIVE, TRANSFORMS, LearnedReward
-from aprl.rewards import BasicRewardNet, RewardNet
+from aprl.rewards import MlpRewardNet, RewardNet
 from tests.imitation.helpers import transitions
 
 BOX = spaces.Box(-np.inf, np.inf, (4,), np.float32)
@@ -20,11 +20,15 @@ CHOICE = spaces.Discrete(2)
 class FirstObservation(RewardNet):
     """f(s) is the first observed number."""
 
-    def forward(self, inputs):
-        return inputs.obs[:, 0]
+    def forward(self, state, action, next_state, terminated):
+        return state[:, 0]
 
     def architecture(self):
         return {}
+
+    @classmethod
+    def from_architecture(cls, architecture, observation_space, action_space):
+        return cls(observation_space, action_space)
 
 
 def net():
@@ -95,9 +99,9 @@ def test_before_any_statistics_rewards_are_as_they_are():
 
 
 def test_state_travels():
-    learned = LearnedReward(BasicRewardNet(BOX, CHOICE), "softplus", None)
+    learned = LearnedReward(MlpRewardNet(BOX, CHOICE), "softplus", None)
     learned.update(transitions(20))
-    other = LearnedReward(BasicRewardNet(BOX, CHOICE), "softplus", None)
+    other = LearnedReward(MlpRewardNet(BOX, CHOICE), "softplus", None)
     other.load_state_dict(learned.state_dict())
     np.testing.assert_array_equal(learned(transitions()), other(transitions()))
 
@@ -111,7 +115,7 @@ def test_misuse():
 
 
 def test_a_diverged_discriminator_is_an_error_not_a_nan_reward():
-    diverged = BasicRewardNet(BOX, CHOICE)
+    diverged = MlpRewardNet(BOX, CHOICE)
     with torch.no_grad():
         diverged.mlp.layers[0].weight[:] = torch.nan
     with pytest.raises(AprlError, match=r"not finite.*disc_learning_rate"):

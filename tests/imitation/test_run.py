@@ -15,7 +15,7 @@ from aprl.imitation.config import ImitationConfig
 from aprl.imitation.demonstrations import load_demonstrations, save_demonstrations
 from aprl.imitation.run import resume_run, start_run
 from aprl.policies import load_saved
-from aprl.rewards import load_reward
+from aprl.rewards import load_reward_net
 from aprl.score_agent import ScoreConfig, score
 from aprl.training.interruption import Interrupted
 from tests.imitation.helpers import demonstrations, same, weights
@@ -61,7 +61,7 @@ def test_what_a_run_leaves_behind(tmp_path, expert, algorithm):
     rows = (run.run_dir / "rl" / "progress.csv").read_text().splitlines()
     assert len(rows) == 1 + (3 if algorithm == "bc" else 8)
     if algorithm != "bc":
-        net = load_reward(run.run_dir / "reward_net")
+        net = load_reward_net(run.run_dir / "reward_net.safetensors")
         assert same(weights(net), weights(run.trainer.reward.net))
         assert len(list((run.run_dir / "rl" / "tb").glob("events*"))) == 1
         assert len(list((run.run_dir / "checkpoint").iterdir())) == 4
@@ -80,8 +80,8 @@ def test_resumed_equals_uninterrupted(tmp_path, expert):
     again = resumed.train()
     for name in ("policy.safetensors",):
         assert (again / name).read_bytes() == (final / name).read_bytes()
-    reward = "reward_net/state.safetensors"
-    assert (stopped / reward).read_bytes() == (whole.run_dir / reward).read_bytes()
+    nets = [load_reward_net(directory) for directory in (stopped, whole.run_dir)]
+    assert same(*map(weights, nets))
     columns = []
     for directory in (whole.run_dir, stopped):
         lines = (directory / "rl" / "progress.csv").read_text().splitlines()

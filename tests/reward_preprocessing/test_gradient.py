@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from aprl.errors import ConfigError
 from aprl.reward_preprocessing import gradient
@@ -86,7 +87,7 @@ def test_samples_in_mini_batches(name):
     rewards = GAMMA * reached - height
     values = []
     for _ in range(2):
-        potential = MlpPotential(2, hidden_size=16)
+        potential = MlpPotential(spaces.Box(-1, 1, (2,)), (16,))
         potential.fit_scale(t.states, gradient.reward_scale(rewards))
         options = GradientOptions(epochs=30, batch_size=64, lr=1e-2)
         values.append(descend(rewards, t, get_objective(name), potential, GAMMA, options))

@@ -91,7 +91,7 @@ def test_a_network_undoes_a_shaping_too():
     t, objective = mountain_car_data(), get_objective("sparse_l1")
     net = mountain_car_reward_net("random", GAMMA)
     values = {}
-    for potential in (LinearPotential(2), MlpPotential(2)):
+    for potential in (LinearPotential(2), MlpPotential(net.observation_space)):
         options = GradientOptions(epochs=100, batch_size=200, lr=3e-3)
         result = preprocess(net, t, objective, potential, GAMMA, options=options)
         values[potential.kind] = objective.value(result.reward.rewards(t), t)

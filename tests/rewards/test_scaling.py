@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from aprl.rewards import RunningNorm
+from aprl.rewards.scaling import FixedScale
 
 
 def test_statistics_of_parts_are_those_of_the_whole():
@@ -30,6 +31,19 @@ def test_forward_changes_nothing_and_clips():
 def test_before_the_first_update_it_does_nothing():
     rows = torch.tensor([[3.0, -4.0]])
     torch.testing.assert_close(RunningNorm(2)(rows), rows)
+    torch.testing.assert_close(FixedScale(2)(rows), rows)
+
+
+def test_a_fixed_scale_is_that_of_the_last_rows():
+    rows = torch.from_numpy(np.random.default_rng(0).normal(5.0, [1.0, 30.0, 0.0], (100, 3)))
+    scale = FixedScale(3)
+    scale.update(rows + 1)
+    scale.update(rows)
+    torch.testing.assert_close(scale.mean, rows.mean(dim=0))
+    assert scale.std[2] == 1, "what never changes is only shifted"
+    out = scale(rows.float())
+    assert out.dtype == torch.float32
+    assert (out[:, :2].std(dim=0, unbiased=False) - 1).abs().max() < 1e-5
 
 
 def test_statistics_travel_with_the_weights():

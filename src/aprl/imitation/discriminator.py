@@ -141,6 +141,11 @@ class Discriminator:
         output = self.reward.net(*mixed).sum()
         gradients = torch.autograd.grad(output, mixed, create_graph=True, allow_unused=True)
         parts = [g if g.ndim == 2 else g[:, None] for g in gradients if g is not None]
+        if not parts:
+            raise ConfigError(
+                "gradient_penalty needs a reward net that is differentiable in its inputs; "
+                f"{type(self.reward.net).__name__} is not: set it to 0"
+            )
         return ((torch.cat(parts, dim=1).norm(dim=1) - 1) ** 2).mean()
 
     def state_dict(self) -> dict[str, Any]:

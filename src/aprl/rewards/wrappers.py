@@ -72,7 +72,7 @@ class ShapedRewardNet(RewardWrapper):
         if terminated.dtype == torch.bool:  # the potential of a terminal state may be anything
             later = self.gamma * torch.where(terminated, 0.0, later)
         else:
-            later = self.gamma * (1 - terminated) * later
+            later = self.gamma * (1 - terminated.to(later.dtype)) * later
         return self.base(state, action, next_state, terminated) + later - self.potential(state)
 
     def architecture(self) -> dict[str, Any]:

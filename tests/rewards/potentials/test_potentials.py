@@ -5,8 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from aprl.errors import ConfigError, PolicyError
-from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
+from aprl.policies import ActorCriticMlp, MlpPolicy
 from aprl.rewards.potentials import (
     POTENTIALS,
     CriticPotential,
@@ -15,7 +14,6 @@ from aprl.rewards.potentials import (
     MlpPotential,
     SinusoidPotential,
     TabularPotential,
-    make_potential,
 )
 
 BOX = spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -33,7 +31,7 @@ def each_kind():
     return {
         "tabular": (TabularPotential(5), np.arange(40) % 5),
         "linear": (LinearPotential(3), STATES),
-        "mlp": (MlpPotential(3, num_hidden=2, hidden_size=8), STATES),
+        "mlp": (MlpPotential(BOX, (8, 8)), STATES),
         "critic": (CriticPotential(critic_policy()), STATES.astype(np.float32)),
         "sinusoid": (SinusoidPotential(2.0, np.array([1.0, 2.0, 3.0, 4.0])), STATES),
     }
@@ -111,40 +109,7 @@ def test_the_critic_itself_is_not_trained():
 
 def test_the_initial_weights_come_from_the_seed_alone():
     before = torch.get_rng_state()
-    a, b, c = (MlpPotential(3, seed=seed).state_dict() for seed in (1, 1, 2))
+    a, b, c = (MlpPotential(BOX, seed=seed).state_dict() for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(a[name], b[name]) for name in a)
-    assert not torch.equal(a["tower.0.weight"], c["tower.0.weight"])
-
-
-def test_making_by_name(tmp_path):
-    assert isinstance(make_potential("tabular", spaces.Discrete(4)), TabularPotential)
-    assert isinstance(make_potential("linear", BOX), LinearPotential)
-    mlp = make_potential("mlp", BOX, {"num_hidden": 4, "hidden_size": 128})
-    assert len(mlp.tower) == 9
-    path = save_policy(critic_policy(), tmp_path / "agent", {})
-    critic = make_potential("critic", BOX, {"agent_path": str(path)})
-    assert isinstance(critic, CriticPotential)
-
-
-@pytest.mark.parametrize(
-    ("kind", "space", "options", "message"),
-    [
-        ("tabulr", BOX, {}, "did you mean 'tabular'"),
-        ("sinusoid", BOX, {}, "unknown potential"),
-        ("tabular", BOX, {}, "numbered states"),
-        ("linear", spaces.Discrete(3), {}, "states that are vectors"),
-        ("mlp", BOX, {"depth": 3}, "potential_options of a mlp potential"),
-        ("mlp", BOX, {"num_hidden": 0}, "num_hidden must be a positive integer"),
-        ("critic", BOX, {}, "agent_path"),
-    ],
-)
-def test_what_cannot_be_made(kind, space, options, message):
-    with pytest.raises(ConfigError, match=message):
-        make_potential(kind, space, options)
-
-
-def test_a_critic_of_another_environment(tmp_path):
-    path = save_policy(critic_policy(), tmp_path / "agent", {})
-    with pytest.raises(PolicyError, match="another environment"):
-        make_potential("critic", spaces.Box(-1, 1, (4,)), {"agent_path": str(path)})
+    assert not torch.equal(a["mlp.layers.0.weight"], c["mlp.layers.0.weight"])
