@@ -12,7 +12,7 @@ from aprl.imitation.discriminator import (
 )
 from aprl.imitation.reward import LearnedReward
 from aprl.imitation.trajectories import Transitions
-from aprl.rewards import TabularRewardNet
+from aprl.rewards import MountainCarRewardNet, TabularRewardNet
 from tests.imitation.helpers import same, transitions, weights
 from tests.rewards.helpers import numbered_rows
 
@@ -115,6 +115,12 @@ def test_gradient_penalty_flattens_the_net():
         slopes.append(torch.autograd.grad(output, obs)[0].norm(dim=1).mean().item())
     assert "gradient_penalty" in values
     assert slopes[1] < slopes[0] and slopes[1] < 1.5
+
+
+def test_a_reward_without_weights_cannot_learn():
+    fixed = LearnedReward(MountainCarRewardNet(BOX, spaces.Discrete(2)), "logit", None)
+    with pytest.raises(ConfigError, match="MountainCarRewardNet has no weights to train"):
+        Discriminator(fixed, shifted(40, 0.0, 0), DiscriminatorConfig(batch_size=32), SEED)
 
 
 def test_a_penalty_needs_a_net_with_a_slope():

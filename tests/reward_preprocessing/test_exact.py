@@ -151,9 +151,8 @@ def test_a_potential_that_cannot_help_stays_zero():
 def test_where_it_applies():
     l1, log = get_objective("sparse_l1"), get_objective("smooth_log")
     assert exact_applies(l1, TabularPotential(3)) and exact_applies(l1, LinearPotential(3))
-    assert not exact_applies(log, TabularPotential(3)) and not exact_applies(
-        l1, MlpPotential(spaces.Box(-1, 1, (3,)))
-    )
+    mlp = MlpPotential(spaces.Box(-1, 1, (3,)))
+    assert not exact_applies(log, TabularPotential(3)) and not exact_applies(l1, mlp)
     table, rewards = maze_rewards(Maze(4))
     with pytest.raises(ConfigError, match="not convex"):
         solve_exactly(rewards, table, log, TabularPotential(16), GAMMA)

@@ -16,13 +16,11 @@ from aprl.reward_preprocessing.preprocess import PreprocessConfig, preprocess_mo
 from aprl.rewards import (
     MlpRewardNet,
     ShapedRewardNet,
-    TabularRewardNet,
     load_reward_net,
     save_reward_net,
 )
 from aprl.rewards.potentials import LinearPotential
 from tests.imitation.helpers import demonstrations, ppo, same, transitions, weights
-from tests.rewards.helpers import numbered_rows
 
 CARTPOLE = spaces.Box(-np.inf, np.inf, (4,), np.float32), spaces.Discrete(2)
 
@@ -103,14 +101,6 @@ def test_a_preprocessed_reward_pays_and_trains_a_generator(tmp_path):
     assert {"base.mlp.layers.0.weight", "potential.weight"} <= set(changed)
     again = load_reward_net(save_reward_net(net, tmp_path / "trained.safetensors"))
     np.testing.assert_array_equal(again.predict(*columns), net.predict(*columns))
-
-
-def test_a_table_pays_the_same_for_encoded_transitions():
-    table = TabularRewardNet(
-        spaces.Discrete(5), spaces.Discrete(3), table=np.random.default_rng(0).normal(size=(5, 5))
-    )
-    rows = numbered_rows()
-    np.testing.assert_array_equal(table(*table.encode(*rows)).detach(), table.predict(*rows))
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -50,6 +50,7 @@ class Discriminator:
         seed: of the draws of batches.
 
     Raises:
+        ConfigError: the net has no weights.
         DemonstrationError: fewer demonstrated transitions than a batch.
     """
 
@@ -66,6 +67,8 @@ class Discriminator:
                 f"{len(expert)} demonstrated transitions are fewer than the discriminator's batch "
                 f"of {config.batch_size}; record more episodes or lower disc_batch_size"
             )
+        if not list(reward.net.parameters()):
+            raise ConfigError(f"{type(reward.net).__name__} has no weights to train")
         self.reward, self.config, self._expert = reward, config, expert
         self._expert_inputs = reward.encode(expert)
         # The expert's scale alone: a generator that fell over may be orders of magnitude off, and

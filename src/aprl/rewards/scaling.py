@@ -6,6 +6,7 @@ first update nothing is scaled.
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -31,10 +32,10 @@ class FixedScale(nn.Module):
 
         n is at least 1.
         """
-        rows = rows.double()
-        std = rows.std(dim=0, correction=0)
-        self.mean.copy_(rows.mean(dim=0))
-        self.std.copy_(torch.where(std > 1e-8, std, torch.ones_like(std)))
+        values = rows.double().numpy()
+        std = values.std(axis=0)
+        self.mean.copy_(torch.from_numpy(values.mean(axis=0)))
+        self.std.copy_(torch.from_numpy(np.where(std > 1e-8, std, 1.0)))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """Scaled rows, of the type that `rows` has."""

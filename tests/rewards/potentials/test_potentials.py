@@ -5,6 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from aprl.errors import ConfigError
 from aprl.policies import ActorCriticMlp, MlpPolicy
 from aprl.rewards.potentials import (
     POTENTIALS,
@@ -105,6 +106,16 @@ def test_the_critic_itself_is_not_trained():
     np.testing.assert_allclose(potential.of(states), policy.value(states), rtol=1e-6)
     trained = [name for name, p in potential.named_parameters() if p.requires_grad]
     assert sorted(trained) == ["bias", "factor"]
+
+
+def test_numbered_states_enter_a_network_one_hot():
+    numbers = spaces.Discrete(5)
+    potential, states = MlpPotential(numbers, (8,), start_at_zero=False), np.arange(5)
+    values = potential.of(states)
+    assert len(np.unique(values)) == 5
+    np.testing.assert_array_equal(potential.of(np.eye(5)), values)
+    with pytest.raises(ConfigError, match="start_at_zero"):
+        MlpPotential(BOX, spectral_norm=True)
 
 
 def test_the_initial_weights_come_from_the_seed_alone():

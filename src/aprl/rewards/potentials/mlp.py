@@ -8,6 +8,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
+from aprl.errors import ConfigError
 from aprl.policies import spaces as space_json
 from aprl.rewards.encoding import as_tensor, encode, encoded_width
 from aprl.rewards.perceptron import Perceptron, PerceptronOptions
@@ -25,7 +26,7 @@ class MlpPotential(Potential):
         options: see `PerceptronOptions`.
 
     Raises:
-        ConfigError: unknown sizes or options.
+        ConfigError: unknown sizes or options, or ones that exclude each other.
     """
 
     kind = "mlp"
@@ -44,6 +45,8 @@ class MlpPotential(Potential):
         self.observation_space = observation_space
         self.mlp = Perceptron(encoded_width(observation_space), hidden_sizes, seed=seed, **options)
         self.register_buffer("output_scale", torch.ones((), dtype=torch.float64))
+        if start_at_zero and self.mlp.options["spectral_norm"]:
+            raise ConfigError("a layer of zeros has no spectral norm; give start_at_zero=False")
         if start_at_zero:
             self._last.weight.data.zero_()
             self._last.bias.data.zero_()
