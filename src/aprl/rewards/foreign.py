@@ -42,10 +42,10 @@ class ImitationRewardNet(RewardNet):
         """See `RewardNet.forward`."""
         states, actions = self.observation_space, self.action_space
         columns = [
-            decode(space, column).numpy().astype(space.dtype)
+            decode(space, column).detach().numpy().astype(space.dtype)
             for space, column in ((states, state), (actions, action), (states, next_state))
         ]
-        rewards = self._module[0].predict(*columns, terminated.numpy().astype(bool))
+        rewards = self._module[0].predict(*columns, terminated.detach().numpy().astype(bool))
         return torch.as_tensor(np.asarray(rewards, np.float64))
 
     def architecture(self) -> dict[str, Any]:
