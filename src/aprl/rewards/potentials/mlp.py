@@ -1,5 +1,6 @@
 """A potential that is a small network."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self, Unpack
 
@@ -22,6 +23,7 @@ class MlpPotential(Potential):
         observation_space: Box or Discrete.
         hidden_sizes: see `Perceptron`.
         seed: see `Perceptron`.
+        output_scale: units of reward per unit of the perceptron's output; see `fit_scale`.
         start_at_zero: begin with a last layer of zeros, so that phi is zero everywhere.
         options: see `PerceptronOptions`.
 
@@ -30,7 +32,6 @@ class MlpPotential(Potential):
     """
 
     kind = "mlp"
-    output_scale: torch.Tensor
 
     def __init__(
         self,
@@ -38,13 +39,16 @@ class MlpPotential(Potential):
         hidden_sizes: Sequence[int] = (64,),
         seed: int | None = 0,
         *,
+        output_scale: float = 1.0,
         start_at_zero: bool = True,
         **options: Unpack[PerceptronOptions],
     ) -> None:
         super().__init__()
         self.observation_space = observation_space
         self.mlp = Perceptron(encoded_width(observation_space), hidden_sizes, seed=seed, **options)
-        self.register_buffer("output_scale", torch.ones((), dtype=torch.float64))
+        if not math.isfinite(output_scale):
+            raise ConfigError(f"output_scale must be a number, got {output_scale}")
+        self.output_scale = output_scale
         if start_at_zero and self.mlp.options["spectral_norm"]:
             raise ConfigError("a layer of zeros has no spectral norm; give start_at_zero=False")
         if start_at_zero:
@@ -60,12 +64,18 @@ class MlpPotential(Potential):
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """See `Potential.forward`."""
         rows = encode(self.observation_space, states, self.mlp.dtype)
-        return self.mlp(rows) * self.output_scale
+        outputs = self.mlp(rows)
+        return outputs if self.output_scale == 1 else outputs * self.output_scale
 
     def architecture(self) -> dict[str, Any]:
         """See `Potential.architecture`."""
         space = space_json.to_json(self.observation_space)
-        return {"kind": self.kind, "observation_space": space, **self.mlp.options}
+        return {
+            "kind": self.kind,
+            "observation_space": space,
+            "output_scale": self.output_scale,
+            **self.mlp.options,
+        }
 
     @classmethod
     def from_architecture(cls, architecture: dict[str, Any]) -> Self:
@@ -83,4 +93,4 @@ class MlpPotential(Potential):
         """See `Potential.fit_scale`."""
         rows = encode(self.observation_space, as_tensor(states), self.mlp.dtype)
         self.mlp.update_statistics(rows)
-        self.output_scale.fill_(reward_scale)
+        self.output_scale = float(reward_scale)
