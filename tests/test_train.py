@@ -12,11 +12,13 @@ import pytest
 
 from aprl.configs.train import NAMED_CONFIGS
 from aprl.envs import make_vec
+from aprl.envs.description import describe_game
 from aprl.errors import ConfigError, RunError
 from aprl.experiment import command_line
 from aprl.files import read_json
 from aprl.locks import DirectoryLock
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
+from aprl.policies.zoo import zoo_directory
 from aprl.stats import disjoint
 from aprl.train import choose_opponents, newest_unfinished, resume, train, train_experiment
 from aprl.training.config import TrainConfig
@@ -176,10 +178,26 @@ def test_newest_unfinished_run(tmp_path):
     assert newest_unfinished(str(tmp_path)) == newer
 
 
+@pytest.fixture(scope="module")
+def stand_in_zoo(tmp_path_factory):
+    """Untrained players under the names of the published ones of You Shall Not Pass."""
+    zoo = tmp_path_factory.mktemp("zoo")
+    game = describe_game("multicomp/YouShallNotPassHumans-v1")
+    players = zip(game.observation_spaces, game.action_spaces, strict=True)
+    for index, (observations, actions) in enumerate(players):
+        network = ActorCriticMlp(observations.shape[0], actions.shape[0])
+        policy = MlpPolicy(network, observations, actions)
+        save_policy(policy, zoo_directory(zoo, "YouShallNotPassHumans", index, "1"), {})
+    return str(zoo)
+
+
 @pytest.mark.parametrize("name", NAMED_CONFIGS)
-def test_named_configs_are_complete(name):
-    config = choose_opponents(replace(TrainConfig(), **NAMED_CONFIGS[name])).resolve()
+def test_named_configs_are_complete(name, stand_in_zoo):
+    named = replace(TrainConfig(), zoo_dir=stand_in_zoo, **NAMED_CONFIGS[name])
+    config = choose_opponents(named).resolve()
     assert config == config.resolve()
+    if name == "finetune_defence_walker":
+        assert any("YouShallNotPassHumans-v1-zoo1" in path for path in config.embed_paths)
 
 
 def test_both_spellings_are_one_config():

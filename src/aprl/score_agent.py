@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from rich.table import Table
 
+from aprl.activations import ActivationRecorder, WatchedPolicy, save_activations
 from aprl.configs.checks import (
     MAX_SEED,
     MAX_THREADS,
@@ -28,15 +29,19 @@ from aprl.envs.description import describe_game
 from aprl.envs.names import victim_index
 from aprl.errors import ConfigError, RunError
 from aprl.experiment import CommandExperiment, as_plain, command_line, output, user_errors
+from aprl.files import require_writable_directory
 from aprl.imitation.demonstrations import Demonstrations, save_demonstrations
 from aprl.imitation.rollouts import GameRecorder
 from aprl.policies.base import Policy
 from aprl.policies.loader import load_policy, resolve_policy_directory
 from aprl.policies.noise import NoisyPolicy
 from aprl.policies.store import read_header
-from aprl.scoring import Score, play_games
+from aprl.scoring import Score, StepObserver, play_games
 from aprl.training.records import ProgressDisplay
+from aprl.training.transparent import require_transparency_keys
 from aprl.videos import VideoOptions, VideoRecorder
+
+_TEXTS = ("root_dir", "agent_a_path", "agent_b_path", "zoo_dir", "record", "activations")
 
 
 @dataclass
@@ -67,7 +72,11 @@ class ScoreConfig:
     video_params: dict[str, Any] = field(default_factory=dict)
     zoo_dir: str = "data/agent_zoo"  # imported published policies
     record: str | None = None  # .npz to write one player's episodes to, as demonstrations
-    record_agent: int | None = None  # whose episodes; None: the game's victim
+    # .npz to write to what one player's network computes, step by step
+    activations: str | None = None
+    # obs, ff_policy, ff_value (hidden units of the towers), hid (recurrent state)
+    activation_keys: list[str] = field(default_factory=lambda: ["ff_policy", "ff_value"])
+    record_agent: int | None = None  # whose episodes and activations; None: the game's victim
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -82,7 +91,7 @@ class ScoreConfig:
         require_at_least("num_env", self.num_env, 1)
         require_between("num_threads", self.num_threads, 0, MAX_THREADS)
         require_between("seed", self.seed, 0, MAX_SEED)
-        require_nonempty(self, ("root_dir", "agent_a_path", "agent_b_path", "zoo_dir", "record"))
+        require_nonempty(self, _TEXTS)
         for name in ("episodes", "timesteps", "max_episode_steps"):
             if getattr(self, name) is not None:
                 require_at_least(name, getattr(self, name), 1)
@@ -107,14 +116,19 @@ class ScoreConfig:
             self.video_options()
         elif self.video_params:
             raise ConfigError("video_params was given without videos=True")
-        if self.record is not None and Path(self.record).suffix != ".npz":
-            raise ConfigError(f"record must name an .npz file, got {self.record}")
+        for name in ("record", "activations"):
+            path = getattr(self, name)
+            if path is not None and Path(path).suffix != ".npz":
+                raise ConfigError(f"{name} must name an .npz file, got {path}")
+        require_transparency_keys(self.activation_keys)
         if self.record_agent not in (None, 0, 1):
             raise ConfigError(f"record_agent must be 0 or 1, got {self.record_agent!r}")
         for index, (kind, path) in enumerate(self.agents):
             directory = resolve_policy_directory(kind, path, self.env_name, index, self.zoo_dir)
             if directory is not None:
                 read_header(directory)
+            elif self.activations is not None and index == self.recorded:
+                raise ConfigError(f"a policy of type {kind} has no activations to look at")
 
     def mask(self, seed: int | np.random.SeedSequence) -> OpponentMask:
         """What the masked agent sees in place of its opponent.
@@ -188,6 +202,16 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         )
         for index, (kind, path) in enumerate(config.agents)
     ]
+    observers: list[StepObserver] = []
+    for path in (config.record, config.activations):
+        if path is not None:
+            require_writable_directory(Path(path).parent)
+    watcher = None
+    if config.activations is not None:
+        watched = WatchedPolicy(policies[config.recorded], config.activation_keys)
+        policies[config.recorded] = watched
+        watcher = ActivationRecorder(watched, venv.num_envs)
+        observers.append(watcher)
     noisy, magnitude = config.noisy_agent_index, config.noisy_agent_magnitude
     if noisy is not None:
         policies[noisy] = NoisyPolicy(policies[noisy], lambda: magnitude, noise_seed)
@@ -196,6 +220,8 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
         labels = [f"{kind} {Path(path).name}" for kind, path in config.agents]
         venv = VideoRecorder(venv, directory, labels, victim_index(config.env_name), video_options)
     recorder = GameRecorder(venv.num_envs, config.recorded) if config.record else None
+    if recorder is not None:
+        observers.append(recorder)
     try:
         result = play_games(
             venv,
@@ -204,23 +230,26 @@ def score(config: ScoreConfig, on_progress: Callable[[int], None] | None = None)
             config.timesteps,
             config.deterministic,
             on_progress,
-            recorder,
+            observers,
         )
     finally:
         venv.close()
     if not result.games:
         raise RunError(f"no game finished within {config.timesteps} time steps; give more")
+    kind, path = config.agents[config.recorded]
+    provenance = {
+        "env_name": config.env_name,
+        "agent_index": config.recorded,
+        "policy": {"type": kind, "path": path},
+        "seed": config.seed,
+    }
     if recorder is not None and config.record is not None:
-        kind, path = config.agents[config.recorded]
-        provenance = {
-            "env_name": config.env_name,
-            "agent_index": config.recorded,
-            "policy": {"type": kind, "path": path},
-            "seed": config.seed,
-        }
         spaces = venv.observation_spaces[config.recorded], venv.action_spaces[config.recorded]
         episodes = Demonstrations(tuple(recorder.finished), *spaces, provenance)
         save_demonstrations(episodes, config.record)
+    if watcher is not None and config.activations is not None:
+        opponent = dict(zip(("type", "path"), config.agents[1 - config.recorded], strict=True))
+        save_activations(watcher.result(provenance | {"opponent": opponent}), config.activations)
     return result
 
 

@@ -88,7 +88,7 @@ def play_games(
     timesteps: int | None = None,
     deterministic: bool | Sequence[bool] = False,
     on_progress: Callable[[int], None] | None = None,
-    on_step: StepObserver | None = None,
+    observers: Sequence[StepObserver] = (),
 ) -> Score:
     """Let policies play each other.
 
@@ -103,7 +103,7 @@ def play_games(
         timesteps: bound on environment steps, over all environments.
         deterministic: play modes instead of samples; one for all agents, or one each.
         on_progress: told the number of games counted so far, after each step.
-        on_step: given each step as it was played, such as a recorder.
+        observers: given each step as it was played, such as recorders.
 
     Raises:
         ConfigError: neither bound given, one not positive, or not one policy per agent.
@@ -129,11 +129,11 @@ def play_games(
     obs = venv.reset()
     while left.any() and (timesteps is None or steps + venv.num_envs <= timesteps):
         actions = [player.act(o) for player, o in zip(players, obs, strict=True)]
-        before = obs if on_step is None else tuple(o.copy() for o in obs)
+        before = tuple(o.copy() for o in obs) if observers else obs
         obs, rewards, dones, infos = venv.step(actions)
         steps += venv.num_envs
-        if on_step is not None:
-            on_step(before, actions, rewards, dones, infos, left > 0)
+        for observer in observers:
+            observer(before, actions, rewards, dones, infos, left > 0)
         for player in players:
             player.observe_ends(dones)
         for env in np.flatnonzero(dones & (left > 0)):

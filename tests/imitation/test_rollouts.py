@@ -46,7 +46,7 @@ def test_one_player_of_a_game(agent):
     game = ScriptedGame([2, 3])
     players = [ConstantPolicy(BOX, BOX, [5.0, 0.0]), ConstantPolicy(BOX, BOX, [7.0, 0.0])]
     recorder = GameRecorder(2, agent)
-    score = play_games(game, players, episodes=4, on_step=recorder)
+    score = play_games(game, players, episodes=4, observers=[recorder])
     assert score.games == len(recorder.finished) == 4
     assert sorted(len(t) for t in recorder.finished) == [2, 2, 3, 3]
     for episode in recorder.finished:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from aprl.activations import load_activations
 from aprl.configs.multi_score import NAMED_CONFIGS
 from aprl.errors import AprlError, ConfigError, RunError
 from aprl.multi.matchups import agents_of, cross
@@ -127,6 +128,40 @@ def test_a_match_up_that_fails_does_not_take_the_others_with_it(tmp_path, monkey
     assert len(read_scores(tmp_path / "scores.json")) == 2
 
 
+ANTS = {
+    "envs": ["multicomp/RunToGoalAnts-v1"],
+    "victims": ["ppo:data/victims/RunToGoalAnts-v1"],
+    "opponents": ["fixed"],
+}
+
+
+def test_activations_of_every_match_up_are_kept(tmp_path):
+    named = NAMED_CONFIGS["save_activations"]
+    limits = {"timesteps": 400, "num_env": 2, "max_episode_steps": 30}
+    folder = tmp_path / "trajectories"
+    values = ANTS | named | {"activations": str(folder), "score": named["score"] | limits}
+    frame = score_matchups(config(tmp_path, **values))
+    files = sorted(folder.iterdir())
+    assert len(files) == len(frame) == 2
+    for file, opponent in zip(files, ("random", "zero"), strict=True):
+        found = load_activations(file)
+        assert found.provenance["opponent"]["type"] == opponent
+        assert set(found.values) == {"ff_policy", "ff_value"}
+        assert 300 < found.lengths.sum() <= 400
+    before = files[0].stat().st_mtime_ns
+    score_matchups(config(tmp_path, **values))
+    assert files[0].stat().st_mtime_ns == before
+
+
+def test_videos_of_match_ups_do_not_replace_each_other(tmp_path):
+    params = {"width": 64, "height": 48}
+    values = ANTS | {"score": {"videos": True, "video_params": params}, "mask": "victim"}
+    values |= {"noise": "observations", "noise_samples": 2}
+    folders = {p.config.video_options()[0] for p in pairings(config(tmp_path, **values))}
+    assert len(folders) == 4
+    assert all(folder.parent == tmp_path / "videos" for folder in folders)
+
+
 def adversaries(tmp_path):
     """Finished runs against every published victim of the four games."""
     from aprl.multi.grids import GOOD_GAMES, zoo_tags
@@ -197,6 +232,10 @@ def test_a_set_that_has_nobody_is_warned_of(tmp_path, caplog):
         ({"score": {"seed": 1}}, "chosen by the match-ups"),
         ({"score": {"sed": 1}}, "sed"),
         ({"episodes": 0}, "episodes"),
+        ({"score": {"record": "a.npz"}}, "chosen by the match-ups"),
+        ({"score": {"videos": True}, "ci_width": 0.1}, "ci_width plays as many"),
+        ({"activations": "x", "ci_width": 0.1}, "ci_width plays as many"),
+        ({"activations": "x"}, "type constant has no activations"),
     ],
 )
 def test_bad_rounds_are_refused(tmp_path, entries, complaint):

@@ -54,6 +54,15 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     },
     "noise_victim_actions": {"noise": "victim_actions"},
     "noise_adversary_actions": {"noise": "adversary_actions"},
+    # What the victims' networks compute in 20,000 steps of each match-up.
+    "save_activations": {
+        "activations": "data/trajectories",
+        "score": {
+            "activation_keys": ["ff_policy", "ff_value"],
+            "episodes": None,
+            "timesteps": 20_000,
+        },
+    },
     # A minute of each match-up at 60 frames per second, annotated.
     "video": {
         "score": {

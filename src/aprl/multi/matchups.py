@@ -1,6 +1,9 @@
 """Who plays whom: sets of victims and opponents, and the cross product of the two."""
 
+import hashlib
+import json
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +37,16 @@ class Matchup:
     def key(self) -> list[str]:
         """Environment id, then type and path of player 0 and of player 1."""
         return [self.env_name, *self.agents[0], *self.agents[1]]
+
+    @property
+    def file_name(self) -> str:
+        """A name for files about it, without suffix; no two match-ups share one."""
+        side = victim_index(self.env_name)
+        (kind, path), (their_kind, their_path) = self.agents[side], self.agents[1 - side]
+        text = f"{self.env_name}_victim_{kind}_{path}_opponent_{their_kind}_{their_path}"
+        plain = re.sub(r"[^A-Za-z0-9_.]+", "-", text)
+        digest = hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:8]
+        return f"{plain[:160]}_{digest}"
 
 
 def agents_of(what: str, env_name: str, index: int, adversaries: str) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Entries that do not change what is played.
-_ASIDE = ("root_dir", "progress", "num_threads", "zoo_dir", "video_params")
+_ASIDE = ("root_dir", "progress", "num_threads", "zoo_dir", "video_params", "activations")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Pairing:
     def settings(self) -> dict[str, Any]:
         """All that decides what is played, to recognise it again."""
         entries = {k: v for k, v in asdict(self.config).items() if k not in _ASIDE}
+        if self.config.activations is None:
+            del entries["activation_keys"]
         stopping = {"ci_width": self.ci_width, "look_games": self.look_games}
         return entries | (stopping if self.ci_width is not None else {})
 
@@ -110,6 +112,13 @@ def _pairing(config: MatchupsConfig, matchup: Matchup, size: float | None) -> Pa
     elif config.noise is not None:
         values["noisy_agent_index"] = sides[config.noise.removesuffix("_actions")]
         values["noisy_agent_magnitude"] = size
+    name = matchup.file_name if size is None else f"{matchup.file_name}_noise_{size:.6g}"
+    if config.activations is not None:
+        values["activations"] = str(Path(config.activations) / f"{name}.npz")
+    if config.score.get("videos"):
+        options = dict(config.score.get("video_params", {}))
+        folder = Path(options.pop("save_dir", None) or Path(config.root_dir) / "videos")
+        values["video_params"] = options | {"save_dir": str(folder / name)}
     return Pairing(
         matchup,
         size,

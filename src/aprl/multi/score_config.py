@@ -21,7 +21,7 @@ from aprl.score_agent import ScoreConfig
 SIDES = ("victim", "adversary")
 NOISES = ("observations", "victim_actions", "adversary_actions")
 NOISE_DISTRIBUTIONS = {"lognormal": 2, "exponential": 1}  # number of parameters
-_TEXTS = ("root_dir", "exp_name", "save_path", "adversaries", "ray_server")
+_TEXTS = ("root_dir", "exp_name", "save_path", "adversaries", "activations", "ray_server")
 
 
 @dataclass
@@ -44,6 +44,8 @@ class MatchupsConfig:
     ci_width: float | None = None  # stop a match-up when the 95 % interval is as narrow as this
     ci_of: str = "adversary"  # whose win rate it is about: adversary or victim
     look_games: int = 64  # games between looks at the interval
+    # folder for what the victims' networks compute, one .npz per match-up; None: not recorded
+    activations: str | None = None
 
     mask: str | None = None  # hide the other player from the victim or from the adversary
     masking_type: str = "initialization"  # or zeros, additive_noise, debug
@@ -106,6 +108,11 @@ class MatchupsConfig:
         require_between("seed", self.seed, 0, MAX_SEED)
         if self.ci_width is not None:
             require_within("ci_width", self.ci_width, 0, 1, open_low=True, open_high=True)
+            if self.files:
+                raise ConfigError(
+                    "ci_width plays as many games as it needs; videos and activations are of a "
+                    "fixed number: leave out one or the other"
+                )
         if self.noise == "observations" and self.mask is None:
             raise ConfigError("noise=observations needs mask, which says whose")
         wanted = NOISE_DISTRIBUTIONS[self.noise_distribution]
@@ -119,9 +126,15 @@ class MatchupsConfig:
         check_entries(ScoreConfig, self.score)
         ours = {"env_name", "agent_a_type", "agent_a_path", "agent_b_type", "agent_b_path", "seed"}
         taken = ours | {"root_dir", "episodes", "mask_agent_index", "mask_agent_masking_type"}
+        taken |= {"record", "record_agent", "activations"}
         for name in sorted(taken & set(self.score)):
-            if not (name == "episodes" and self.score.get("videos")):
+            if not (name == "episodes" and self.files):
                 raise ConfigError(f"score.{name} is chosen by the match-ups; leave it out")
+
+    @property
+    def files(self) -> bool:
+        """Whether a match-up leaves more than its scores."""
+        return self.activations is not None or bool(self.score.get("videos"))
 
     def env_names(self) -> list[str]:
         """Environment ids."""

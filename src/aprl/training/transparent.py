@@ -14,16 +14,28 @@ from aprl.training.embedding import CurryVecEnv, PolicyPlayer
 TRANSPARENCY_KEYS = ("obs", "ff_policy", "ff_value", "hid")
 
 
+def require_transparency_keys(keys: Iterable[str]) -> list[str]:
+    """The keys, in order, if there are any and all are known.
+
+    Raises:
+        ConfigError: none, or an unknown one.
+    """
+    wanted = list(keys)
+    for key in wanted:
+        if key not in TRANSPARENCY_KEYS:
+            raise unknown_name("transparency key", key, TRANSPARENCY_KEYS)
+    if not wanted:
+        raise ConfigError(f"no transparency key; known are {', '.join(TRANSPARENCY_KEYS)}")
+    return wanted
+
+
 def check_transparency(keys: Iterable[str], policy: object) -> list[str]:
     """The keys, in order, if `policy` can show all of them.
 
     Raises:
         ConfigError: unknown keys, a policy that is no network, or `hid` of one without memory.
     """
-    wanted = list(keys)
-    for key in wanted:
-        if key not in TRANSPARENCY_KEYS:
-            raise unknown_name("transparency key", key, TRANSPARENCY_KEYS)
+    wanted = require_transparency_keys(keys)
     if not isinstance(policy, NetworkPolicy):
         raise ConfigError(f"a {type(policy).__name__} has no activations to look at")
     if "hid" in wanted and policy.initial_state(1) is None:
