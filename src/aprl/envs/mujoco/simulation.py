@@ -38,6 +38,9 @@ class BatchSimulation:
         self._batch = mjbatch.Batch(model, num_envs, num_threads)
         bind = self._batch.bind
         self._state = bind("state")
+        self._blank = self._state[0].copy()
+        positions = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME)
+        self._motion = slice(positions, positions + model.nq + model.nv)
         self.qpos, self.qvel, self.ctrl = bind("qpos"), bind("qvel"), bind("ctrl")
         self.warmstart = bind("qacc_warmstart")
         self.subtree_com, self.xmat = bind("subtree_com"), bind("xmat")
@@ -50,6 +53,7 @@ class BatchSimulation:
         self._geoms = {name: expand(f"geom_{name}") for name in ("size", "rbound", "aabb")}
         self._disable = self._batch.expand("disableflags")
         self._flags = int(model.opt.disableflags)
+        self._unstable = self._unstable_count()
 
     @property
     def num_threads(self) -> int:
@@ -68,13 +72,14 @@ class BatchSimulation:
             `(num_envs,)` bool: simulations that became unstable (NaN or huge values). MuJoCo resets
             such a simulation silently and only counts a warning, which is what is looked at here.
         """
-        before = self._unstable_count()
+        before = self._unstable
         self.ctrl[:] = ctrl
         self._disable[:] = self._flags | _SENSOR_OFF
         self._batch.step(nstep=FRAME_SKIP)
         self._disable[:] = self._flags
         self._batch.forward()
-        return self._unstable_count() != before
+        self._unstable = self._unstable_count()
+        return self._unstable != before
 
     def _unstable_count(self) -> np.ndarray:
         return self._warning[:, _UNSTABLE_WARNINGS, 1].sum(axis=1)
@@ -82,16 +87,18 @@ class BatchSimulation:
     def reset(self, env_ids: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> None:
         """Start simulations anew (time, warm start, control at zero) from a given state.
 
-        The state is written *after* the reset: `mjbatch` loses a write that repeats the value last
-        written if it is made before.
-
         Args:
             env_ids: sorted, unique indices `(k,)`.
             qpos: `(k, nq)`.
             qvel: `(k, nv)`.
         """
-        self._batch.reset(env_ids)
-        self.set_state(env_ids, qpos, qvel)
+        broken = env_ids[self._unstable[env_ids] > 0]
+        if len(broken):
+            self._batch.reset(broken)  # clears the warnings, so that the next one is noticed
+            self._unstable[broken] = 0
+        rows = np.tile(self._blank, (len(env_ids), 1))
+        rows[:, self._motion] = np.concatenate([qpos, qvel], axis=1)
+        self.restore_state(env_ids, rows)
 
     def set_state(
         self,
