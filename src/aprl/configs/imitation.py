@@ -18,7 +18,7 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     },
     "swimmer": {
         "env_name": "Swimmer-v5",
-        "total_timesteps": 307_200,
+        "total_timesteps": 409_600,
         "batch_size": 4096,
         "learning_rate": 6e-4,
         "rl_args": {"n_epochs": 10, "nminibatches": 16},

@@ -9,15 +9,9 @@ import numpy as np
 FRAME_SKIP = 5  # physics substeps per environment step
 
 _SENSOR_OFF = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
-_UNSTABLE_WARNINGS = [
-    int(w)
-    for w in (
-        mujoco.mjtWarning.mjWARN_BADQPOS,
-        mujoco.mjtWarning.mjWARN_BADQVEL,
-        mujoco.mjtWarning.mjWARN_BADQACC,
-        mujoco.mjtWarning.mjWARN_BADCTRL,
-    )
-]
+_UNSTABLE_WARNINGS = slice(  # bad qpos, qvel, qacc and ctrl, which follow each other
+    int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1
+)
 
 
 class BatchSimulation:
@@ -49,6 +43,8 @@ class BatchSimulation:
         self.cfrc_ext = bind("cfrc_ext", np.float32)
         self._warning = bind("warning")
         self._sensors = bind("sensordata")
+        sensors = [model.sensor(i) for i in range(model.nsensor)]
+        self._sensor_columns = {sensor.name: int(sensor.adr[0]) for sensor in sensors}
         expand = self._batch.expand
         self._geoms = {name: expand(f"geom_{name}") for name in ("size", "rbound", "aabb")}
         self._disable = self._batch.expand("disableflags")
@@ -118,8 +114,8 @@ class BatchSimulation:
 
         A contact whose distance is not negative is only within the geoms' margin.
         """
-        found, distance = (self._sensors[:, self.model.sensor(sensor).adr[0] + i] for i in range(2))
-        return (found > 0) & (distance < 0)
+        found = self._sensor_columns[sensor]
+        return (self._sensors[:, found] > 0) & (self._sensors[:, found + 1] < 0)
 
     def set_cylinder_radius(
         self, geom: str, env_ids: np.ndarray | slice, radius: np.ndarray
