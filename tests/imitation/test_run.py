@@ -64,7 +64,7 @@ def test_what_a_run_leaves_behind(tmp_path, expert, algorithm):
         net = load_reward_net(run.run_dir / "reward_net.safetensors")
         assert same(weights(net), weights(run.trainer.reward.net))
         assert len(list((run.run_dir / "rl" / "tb").glob("events*"))) == 1
-        assert len(list((run.run_dir / "checkpoint").iterdir())) == 4
+        assert len(list((run.run_dir / "checkpoint").iterdir())) == 3
 
 
 def test_resumed_equals_uninterrupted(tmp_path, expert):
@@ -178,7 +178,46 @@ def test_a_failure_is_recorded(tmp_path, expert):
     with pytest.raises(Exception, match="not finite"):
         run.train()
     assert read_json(run.run_dir / "status.json")["status"] == "failed"
-    with pytest.raises(RunError, match="no usable checkpoint"):
+    # It made no checkpoint: it starts anew, and is as if it had never failed.
+    again = resume_run(run.run_dir)
+    assert again.num_timesteps == 0
+    ends = [r.train() / "policy.safetensors" for r in (again, start_run(config(tmp_path, expert)))]
+    assert ends[0].read_bytes() == ends[1].read_bytes()
+
+
+def test_one_process_at_a_time(tmp_path, expert):
+    run = start_run(config(tmp_path, expert, checkpoint_interval=80))
+    busy = []
+
+    def try_to_join():
+        with pytest.raises(RunError, match="in use by another process"):
+            resume_run(run.run_dir)
+        busy.append(run.num_timesteps)
+        return train()
+
+    train, run.trainer.train_discriminator = run.trainer.train_discriminator, try_to_join
+    run.train()
+    assert busy
+    with pytest.raises(RunError, match="is complete"):
+        resume_run(run.run_dir)
+
+
+def test_changed_demonstrations_are_refused(tmp_path, expert):
+    changing = tmp_path / "d.npz"
+    shutil.copy(expert, changing)
+    run = start_run(config(tmp_path, str(changing), checkpoint_interval=80))
+    run.train()
+    shutil.rmtree(run.run_dir / "final_model")
+    save_demonstrations(load_demonstrations(expert).first(2), changing)
+    with pytest.raises(RunError, match="has changed since"):
+        resume_run(run.run_dir)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"algoritm": "gail"}', "{"])
+def test_a_damaged_config_is_named(tmp_path, expert, text):
+    run = start_run(config(tmp_path, expert))
+    (run.run_dir / "config.json").write_text(text)
+    with pytest.raises(RunError, match=r"config\.json"):
         resume_run(run.run_dir)
 
 

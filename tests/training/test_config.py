@@ -218,6 +218,10 @@ def test_configs_do_not_share_their_dicts():
         ({"learning_rate": -1e-4}, r"learning_rate must be in \[0, 1\), got -0\.0001"),
         ({"learning_rate": 1}, "learning_rate"),
         ({"learning_rate": float("nan")}, "learning_rate"),
+        (
+            {"learning_rate_schedule": "liner"},
+            "unknown learning_rate_schedule 'liner'; did you mean 'linear'",
+        ),
         ({"aside": 2}, r"aside must be in \[0, 1\], got 2"),
         ({"aside": -0.1}, "aside"),
         # types

@@ -77,7 +77,12 @@ def kinds(ant):
         "load_policy": {"type": "ppo", "path": ant},
         "normalize_observations": False,
     }
-    return {"rps": RPS, "ants": ANTS, "fine-tuned ants": {**ANTS, **fine_tuned}}
+    return {
+        "rps": RPS,
+        "rps, linear rate": {**RPS, "learning_rate_schedule": "linear"},
+        "ants": ANTS,
+        "fine-tuned ants": {**ANTS, **fine_tuned},
+    }
 
 
 @pytest.mark.parametrize("kind", ["rps", "ants", "fine-tuned ants"])
@@ -94,7 +99,16 @@ def test_same_seed_gives_identical_metrics(tmp_path, ant, kind):
     assert metrics(other.run_dir) != first
 
 
-@pytest.mark.parametrize("kind", ["rps", "ants", "fine-tuned ants"])
+def test_linear_rate_falls_over_the_whole_run(tmp_path):
+    run = start_run(config(tmp_path, RPS, learning_rate=0.01, learning_rate_schedule="linear"))
+    run.train()
+    rates = [row["train/learning_rate"] for row in metrics(run.run_dir)]
+    assert rates[0] == ""  # a row is written before the update that it leads to
+    np.testing.assert_allclose([float(rate) for rate in rates[1:]], [0.01 * 2 / 3, 0.01 / 3])
+    assert run.learner.policy.optimizer.param_groups[0]["lr"] == 0
+
+
+@pytest.mark.parametrize("kind", ["rps", "rps, linear rate", "ants", "fine-tuned ants"])
 def test_resumed_equals_uninterrupted(tmp_path, ant, kind):
     whole = start_run(config(tmp_path, kinds(ant)[kind], seed=3))
     whole.train()

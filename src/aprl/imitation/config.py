@@ -15,8 +15,7 @@ from aprl.imitation.environments import check_gym_id
 from aprl.imitation.reward import TRANSFORMS
 from aprl.policies.loader import POLICY_TYPES
 from aprl.training.learner import ppo_arguments
-
-LEARNING_RATE_SCHEDULES = ("constant", "linear")
+from aprl.training.learning_rate import check_learning_rate
 
 
 @dataclass
@@ -62,6 +61,7 @@ class ImitationConfig:
 
     eval_episodes: int = 50  # per policy in the table at the end; 0: no table
     checkpoint_interval: int = 50_000  # environment steps
+    keep_checkpoints: int | None = 3  # the newest ones; None: all
     progress: bool = True  # show progress on the terminal
     seed: int = 0
 
@@ -138,7 +138,7 @@ class ImitationConfig:
             require_at_least(name, getattr(config, name), 1)
         for name in ("eval_episodes", "seed"):
             require_at_least(name, getattr(config, name), 0)
-        for name in ("n_demonstrations", "horizon"):
+        for name in ("n_demonstrations", "horizon", "keep_checkpoints"):
             if getattr(config, name) is not None:
                 require_at_least(name, getattr(config, name), 1)
         for name in ("policy_hidden", "reward_hidden"):
@@ -149,12 +149,7 @@ class ImitationConfig:
                 raise ConfigError(f"rl_args cannot set {name} here; policy_hidden sets the layers")
         if config.agent_idx not in (None, 0, 1):
             raise ConfigError(f"agent_idx must be 0 or 1, got {config.agent_idx!r}")
-        if not 0 <= config.learning_rate < 1:
-            raise ConfigError(f"learning_rate must be in [0, 1), got {config.learning_rate!r}")
-        if config.learning_rate_schedule not in LEARNING_RATE_SCHEDULES:
-            raise unknown_name(
-                "learning_rate_schedule", config.learning_rate_schedule, LEARNING_RATE_SCHEDULES
-            )
+        check_learning_rate(config.learning_rate, config.learning_rate_schedule)
         transform = config.reward_transform
         if transform is not None and transform not in TRANSFORMS:
             raise unknown_name("reward_transform", transform, TRANSFORMS)

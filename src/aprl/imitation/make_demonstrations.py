@@ -25,6 +25,7 @@ from aprl.policies.store import save_policy
 from aprl.stats import MeanEstimate
 from aprl.training.incremental import incremental
 from aprl.training.learner import make_ppo, policy_of, ppo_arguments
+from aprl.training.learning_rate import learning_rate
 from aprl.training.normalize import VecNormalize
 from aprl.training.random_state import PrivateRandomState
 from aprl.training.records import ProgressDisplay
@@ -153,7 +154,7 @@ def _train(
         learner = make_ppo(
             venv,
             arguments,
-            lambda remaining: config.learning_rate * remaining,
+            learning_rate(config.learning_rate, "linear"),
             int(global_seed.generate_state(1)[0]),
         )
         with incremental(learner, config.train_timesteps, log_interval=None) as session:

@@ -1,7 +1,5 @@
 """One imitation run: build it from a config, learn, checkpoint, stop cleanly, resume exactly."""
 
-import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,9 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 
-from aprl import __version__
 from aprl.envs import VecMultiEnv, make_vec
-from aprl.errors import RunError
-from aprl.files import read_json, write_json
+from aprl.errors import ConfigError, RunError
+from aprl.files import read_json, require_path, sha256, write_json
 from aprl.imitation.adversarial import AdversarialTrainer, default_reward_net
 from aprl.imitation.bc import clone, fresh_policy
 from aprl.imitation.config import ImitationConfig
@@ -26,20 +23,19 @@ from aprl.policies.network import MlpPolicy
 from aprl.policies.store import load_saved, save_policy
 from aprl.rewards import save_reward_net
 from aprl.runs import (
-    CHECKPOINT_DIR,
     CONFIG_FILE,
     FINAL_MODEL_DIR,
     PROGRESS_FILE,
     STATUS_FILE,
     TENSORBOARD_DIR,
-    new_run_dir,
 )
 from aprl.training.checkpoints import load_state, save_state
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
-from aprl.training.interruption import Interrupted, StopSignal
 from aprl.training.learner import make_ppo, policy_of
+from aprl.training.learning_rate import learning_rate
 from aprl.training.random_state import PrivateRandomState
 from aprl.training.records import CsvLog, ProgressDisplay
+from aprl.training.run_directory import RunDirectory
 
 REWARD_FILE = "reward_net.safetensors"
 EVALUATION_FILE = "evaluation.json"
@@ -72,7 +68,7 @@ class ImitationRun:
     Args:
         config: checked (`ImitationConfig.check`).
         demonstrations: those that the config asks for.
-        run_dir: an existing directory of its own.
+        directory: of the run.
         state: what a checkpoint holds, to continue from there; None starts at step 0.
     """
 
@@ -80,15 +76,12 @@ class ImitationRun:
         self,
         config: ImitationConfig,
         demonstrations: Demonstrations,
-        run_dir: Path,
+        directory: RunDirectory,
         state: dict[str, Any] | None = None,
     ) -> None:
-        self.config, self.demonstrations, self.run_dir = config, demonstrations, run_dir
+        self.config, self.demonstrations, self.directory = config, demonstrations, directory
         seeds = np.random.SeedSequence(config.seed).spawn(5)
         env_seed, self._policy_seed, self._trainer_seed, net_seed, self._eval_seed = seeds
-        self._started, self._earlier_s = time.monotonic(), 0.0
-        self.last_checkpoint = 0
-        self.stop_signal = StopSignal()
         self.trainer: AdversarialTrainer | None = None
         if config.algorithm == "bc":
             return
@@ -102,10 +95,10 @@ class ImitationRun:
         steps = self.trainer.generator.num_timesteps
         self.trainer.generator.set_logger(
             Logger(
-                str(run_dir / "rl"),
+                str(self.run_dir / "rl"),
                 [
-                    CsvLog(run_dir / PROGRESS_FILE, until=steps),
-                    TensorBoardOutputFormat(str(run_dir / TENSORBOARD_DIR)),
+                    CsvLog(self.run_dir / PROGRESS_FILE, until=steps),
+                    TensorBoardOutputFormat(str(self.run_dir / TENSORBOARD_DIR)),
                 ],
             )
         )
@@ -119,14 +112,11 @@ class ImitationRun:
         else:
             start = fresh_policy(self.demonstrations, self._policy_seed, config.policy_hidden)
         arguments = config.ppo_arguments()
-        rate = config.learning_rate
         with PrivateRandomState(net_seed).lent():
             generator = make_ppo(
                 venv,
                 arguments,
-                (lambda remaining: rate * remaining)
-                if config.learning_rate_schedule == "linear"
-                else rate,
+                learning_rate(config.learning_rate, config.learning_rate_schedule),
                 int(self._policy_seed.generate_state(1)[0]),
                 start,
             )
@@ -152,28 +142,22 @@ class ImitationRun:
         return 0 if self.trainer is None else self.trainer.generator.num_timesteps
 
     @property
-    def wall_time_s(self) -> float:
-        """Seconds spent on this run so far, earlier processes included."""
-        return self._earlier_s + time.monotonic() - self._started
+    def run_dir(self) -> Path:
+        """Path of the run directory."""
+        return self.directory.path
 
     def train(self) -> Path:
         """Learn to the end; returns the directory of the final policy.
 
         Raises:
             Interrupted: by SIGINT or SIGTERM, after saving a checkpoint.
-            AprlError: the training failed; the last checkpoint is intact.
+            AprlError: the training failed, and the last checkpoint is intact; or another process is
+                at work in the directory.
         """
-        try:
-            self._write_status("running")
+        with self.directory.at_work():
             policy = self._clone() if self.trainer is None else self._imitate(self.trainer)
-        except Interrupted:
-            self._write_status("interrupted")
-            raise
-        except BaseException:
-            self._write_status("failed")
-            raise
-        final = save_policy(policy, self.run_dir / FINAL_MODEL_DIR, self._provenance())
-        self._write_status("completed")
+            final = save_policy(policy, self.run_dir / FINAL_MODEL_DIR, self._provenance())
+            self.directory.steps = self.num_timesteps
         return final
 
     def _clone(self) -> MlpPolicy:
@@ -216,25 +200,23 @@ class ImitationRun:
             shown = f"return {np.mean(returns):.1f}  " if returns else ""
             accuracy = trainer.statistics["accuracy"]
             display.update(self.num_timesteps, f"{shown}discriminator {accuracy:.0%}")
-            stopping = self.stop_signal.received is not None
-            due = self.num_timesteps - self.last_checkpoint >= config.checkpoint_interval
+            stopping = self.directory.signals.received is not None
+            due = self.num_timesteps - self.directory.steps >= config.checkpoint_interval
             if stopping or due:
                 self.save_checkpoint()
             return not stopping
 
         try:
-            with self.stop_signal.listening():
-                trainer.train(
-                    config.total_timesteps,
-                    callback=_Display(display),
-                    on_round=on_round,
-                    resume=self.num_timesteps > 0,
-                )
+            trainer.train(
+                config.total_timesteps,
+                callback=_Display(display),
+                on_round=on_round,
+                resume=self.num_timesteps > 0,
+            )
         finally:
             display.close()
-        signum = self.stop_signal.received
-        if signum is not None and self.num_timesteps < config.total_timesteps:
-            raise Interrupted(signum, self.run_dir, self.num_timesteps, "aprl.imitation.train")
+        if self.num_timesteps < config.total_timesteps:
+            self.directory.stop_if_asked("aprl.imitation.train")
         save_reward_net(trainer.reward.net, self.run_dir / REWARD_FILE, self._provenance())
         return policy_of(trainer.generator, None)  # type: ignore[arg-type]
 
@@ -267,18 +249,18 @@ class ImitationRun:
         state = {
             "trainer": self.trainer.state_dict(),
             "environment": self._environment.state_dict(),
-            "wall_time_s": self.wall_time_s,
+            "wall_time_s": self.directory.wall_time_s,
         }
-        save_state(self.run_dir / CHECKPOINT_DIR / f"{self.num_timesteps:012d}", state)
-        self.last_checkpoint = self.num_timesteps
-        self._write_status("running")
+        save_state(self.directory.checkpoint(self.num_timesteps), state)
+        self.directory.steps = self.num_timesteps
+        self.directory.write_status("running")
+        self.directory.prune_checkpoints(self.config.keep_checkpoints)
 
     def _restore(self, state: dict[str, Any]) -> None:
         assert self.trainer is not None
         self._environment.load_state_dict(state["environment"])
         self.trainer.load_state_dict(state["trainer"])
-        self._earlier_s = state["wall_time_s"]
-        self.last_checkpoint = self.num_timesteps
+        self.directory.continue_from(self.num_timesteps, state["wall_time_s"])
 
     def _provenance(self) -> dict[str, Any]:
         config = self.config
@@ -288,21 +270,10 @@ class ImitationRun:
             "algorithm": config.algorithm,
             "seed": config.seed,
             "steps": self.num_timesteps,
-            "wall_time_s": round(self.wall_time_s, 1),
+            "wall_time_s": round(self.directory.wall_time_s, 1),
             "run": self.run_dir.name,
             "demonstrations": self.demonstrations.provenance,
         }
-
-    def _write_status(self, status: str) -> None:
-        write_json(
-            self.run_dir / STATUS_FILE,
-            {
-                "status": status,
-                "num_timesteps": self.num_timesteps,
-                "wall_time_s": round(self.wall_time_s, 1),
-                "aprl_version": __version__,
-            },
-        )
 
 
 class _Display(BaseCallback):
@@ -318,47 +289,86 @@ class _Display(BaseCallback):
 
 
 def start_run(config: ImitationConfig) -> ImitationRun:
-    """Check the config and the demonstrations, make the run directory, build the run."""
+    """Check the config and the demonstrations, make the run directory, build the run.
+
+    Raises:
+        AprlError: something cannot work; nothing was written.
+    """
     config = config.check()
     demonstrations = _demonstrations(config)
-    run_dir = new_run_dir(config.root_dir, config.exp_name)
-    write_json(run_dir / CONFIG_FILE, config.to_dict())
+    directory = RunDirectory.create(config, _fingerprints(config))
     try:
-        return ImitationRun(config, demonstrations, run_dir)
+        return ImitationRun(config, demonstrations, directory)
     except BaseException:  # what cannot even start leaves no run behind
-        shutil.rmtree(run_dir, ignore_errors=True)
+        directory.remove()
         raise
 
 
 def resume_run(run_dir: Path | str, progress: bool | None = None) -> ImitationRun:
-    """Rebuild a run from its newest readable checkpoint.
+    """Rebuild a run from its newest readable checkpoint, or from the start if it has made none.
+
+    Other processes are kept out of the directory from here until the end of `train`.
 
     Args:
         run_dir: of the run.
         progress: show progress on the terminal; None: as the run was configured.
 
     Raises:
-        RunError: no such run, it is complete, or it has no checkpoint.
+        RunError: no such run, it is complete, it has no usable checkpoint, another process is at
+            work on it, or its config is damaged or its demonstrations have changed.
     """
-    run_dir = Path(run_dir)
-    config = ImitationConfig.from_dict(read_json(run_dir / CONFIG_FILE)).check()
-    if (run_dir / FINAL_MODEL_DIR).exists():
-        raise RunError(f"{run_dir} is complete; there is nothing to resume")
+    path = require_path(run_dir, "the run directory")
+    config, recorded = _read_config(path)
     if progress is not None:
         config = replace(config, progress=progress)
+    directory = RunDirectory(path)
+    directory.acquire()
+    try:
+        if (path / FINAL_MODEL_DIR).exists():
+            raise RunError(f"{run_dir} is complete; there is nothing to resume")
+        if recorded not in ({}, _fingerprints(config)):
+            raise RunError(f"{config.demonstrations} has changed since {run_dir} began")
+        return _rebuild(config, directory)
+    except BaseException:
+        directory.release()
+        raise
+
+
+def _read_config(run_dir: Path) -> tuple[ImitationConfig, dict[str, Any]]:
+    path = run_dir / CONFIG_FILE
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise RunError(f"{path} holds no settings")
+    recorded = record.pop("fingerprints", {})
+    try:
+        return ImitationConfig.from_dict(record).check(), recorded
+    except ConfigError as error:
+        raise RunError(f"{path}: {error}") from None
+
+
+def _rebuild(config: ImitationConfig, directory: RunDirectory) -> ImitationRun:
+    demonstrations = _demonstrations(config)
+    checkpoints = directory.checkpoints()
+    if not checkpoints and (directory.path / STATUS_FILE).exists():
+        return ImitationRun(config, demonstrations, directory)  # stopped before its first one
     reasons = []
-    for checkpoint in sorted((run_dir / CHECKPOINT_DIR).glob("[0-9]*"), reverse=True):
+    for checkpoint in checkpoints:
         try:
             state = load_state(checkpoint)
         except RunError as error:
             reasons.append(str(error))
             continue
-        return ImitationRun(config, _demonstrations(config), run_dir, state)
+        return ImitationRun(config, demonstrations, directory, state)
     raise RunError(
-        f"{run_dir} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
+        f"{directory.path} has no usable checkpoint to resume from {'; '.join(reasons)}".strip()
     )
 
 
 def _demonstrations(config: ImitationConfig) -> Demonstrations:
     assert config.demonstrations is not None
     return load_demonstrations(config.demonstrations).first(config.n_demonstrations)
+
+
+def _fingerprints(config: ImitationConfig) -> dict[str, str]:
+    assert config.demonstrations is not None
+    return {"demonstrations": sha256(config.demonstrations)}

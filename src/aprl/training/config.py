@@ -23,6 +23,7 @@ from aprl.errors import ConfigError, unknown_name
 from aprl.policies.loader import ALIASES, POLICY_TYPES
 from aprl.training.algorithms import ALGORITHM_ALIASES, ALGORITHMS
 from aprl.training.attacks import Attack, make_attack
+from aprl.training.learning_rate import check_learning_rate
 from aprl.training.mixture import mixture_probabilities
 from aprl.training.schedules import EpisodeStatistics
 from aprl.training.shaping import (
@@ -89,7 +90,8 @@ class TrainConfig:
 
     rl_algo: str = "ppo"  # or recurrent_ppo, sac
     batch_size: int = 16384  # environment steps per update, over all environments
-    learning_rate: float = 3e-4  # constant
+    learning_rate: float = 3e-4  # at the start
+    learning_rate_schedule: str = "constant"  # or linear: to 0 at the end of the whole run
     rl_args: dict[str, Any] = field(default_factory=dict)  # of the algorithm; SB2 names accepted
     normalize: bool = True  # running normalisation of rewards, and of observations if next is set
     normalize_observations: bool = True
@@ -256,8 +258,7 @@ class TrainConfig:
     def _check_learner(self) -> None:
         if self.rl_algo not in ALGORITHMS:
             raise unknown_name("rl_algo", self.rl_algo, ALGORITHMS)
-        if not isinstance(self.learning_rate, int | float) or not 0 <= self.learning_rate < 1:
-            raise ConfigError(f"learning_rate must be in [0, 1), got {self.learning_rate!r}")
+        check_learning_rate(self.learning_rate, self.learning_rate_schedule)
         ALGORITHMS[self.rl_algo].arguments(self.rl_args, self.batch_size, self.num_env)
         if self.load_policy["path"] is None:
             return

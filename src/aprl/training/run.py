@@ -20,6 +20,7 @@ from aprl.training.algorithms import ALGORITHMS
 from aprl.training.checkpoints import CheckpointError, load_state, save_state
 from aprl.training.config import TrainConfig
 from aprl.training.incremental import fit
+from aprl.training.learning_rate import learning_rate
 from aprl.training.random_state import global_random_state, set_global_random_state
 from aprl.training.records import CsvLog, ProgressDisplay
 from aprl.training.run_directory import RunDirectory, read_run_config, require_same_config
@@ -96,7 +97,7 @@ class TrainingRun:
         self.learner = algorithm.make(
             self.stack.venv,
             arguments,
-            config.learning_rate,
+            learning_rate(config.learning_rate, config.learning_rate_schedule),
             int(seeds.learner.generate_state(1)[0]),
             start[0] if start else None,
         )

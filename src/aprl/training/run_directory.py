@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aprl import __version__
 from aprl.errors import ConfigError, RunError
@@ -57,6 +57,17 @@ def read_progress(run_dir: Path) -> tuple[int, float]:
     return steps, float(spent) if isinstance(spent, int | float) else 0.0
 
 
+class AnyConfig(Protocol):
+    """The config of a run, of whatever kind."""
+
+    root_dir: str
+    exp_name: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a plain dict of JSON types."""
+        ...
+
+
 class RunDirectory:
     """A run directory that this process works in.
 
@@ -78,8 +89,12 @@ class RunDirectory:
         self._at_work = False
 
     @classmethod
-    def create(cls, config: TrainConfig, fingerprints: dict[str, Any]) -> "RunDirectory":
+    def create(cls, config: AnyConfig, fingerprints: dict[str, Any]) -> "RunDirectory":
         """Make a new one, with its `config.json`.
+
+        Args:
+            config: of the run.
+            fingerprints: hashes of the files that the run reads, to notice changes by.
 
         Raises:
             RunError: it cannot be written.
@@ -156,14 +171,17 @@ class RunDirectory:
             self._at_work = False
             self.release()
 
-    def stop_if_asked(self) -> None:
+    def stop_if_asked(self, module: str = "aprl.train") -> None:
         """Raise if a signal came; for work that starts anew when it is resumed.
+
+        Args:
+            module: whose command resumes it.
 
         Raises:
             Interrupted: a signal came.
         """
         if self.signals.received is not None:
-            raise Interrupted(self.signals.received, self.path, self.steps, "aprl.train")
+            raise Interrupted(self.signals.received, self.path, self.steps, module)
 
     def write_status(self, status: str) -> None:
         """Write `status.json`."""
