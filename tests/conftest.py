@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stable_baselines3.common.utils import set_random_seed
 
 from aprl.envs import make_vec
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
@@ -12,6 +13,12 @@ from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
 # Networks in tests are tiny: a second thread gains nothing, and on a busy machine PyTorch's threads
 # wait for each other, which makes a test five times slower.
 torch.set_num_threads(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Seed the global generators: networks of a test must not depend on the tests before it."""
+    set_random_seed(0)
 
 
 @pytest.fixture(scope="session")
