@@ -26,6 +26,7 @@ from aprl.errors import AprlError, ConfigError, unknown_name
 from aprl.files import read_json, require_path, require_writable_directory
 from aprl.training.interruption import Interrupted
 
+SETTINGS.CONFIG.ENFORCE_KEYS_MONGO_COMPATIBLE = False  # axes are named "rl_args.gamma"
 SETTINGS.CAPTURE_MODE = "sys"  # "fd" would hide from progress bars that they are on a terminal
 
 CheckedRoot = Callable[[dict[str, Any]], Path]
@@ -258,13 +259,13 @@ def _check_config_file(name: str) -> None:
     values = read_json(name)
     if not isinstance(values, dict):
         raise ConfigError(f"config file {name!r} does not hold entries, but {str(values)[:50]}")
-    if _has_key_with(values, "py/"):  # jsonpickle's way to name Python objects
+    if _has_key_with(values, ("py/", "json://")):  # jsonpickle's ways to name Python objects
         raise ConfigError(f"config file {name!r} holds Python objects, which are not supported")
     if "seed" in values:
         require_between(f"{name}: seed", values["seed"], 0, MAX_SEED)
 
 
-def _has_key_with(value: Any, prefix: str) -> bool:
+def _has_key_with(value: Any, prefix: str | tuple[str, ...]) -> bool:
     if isinstance(value, dict):
         return any(k.startswith(prefix) or _has_key_with(v, prefix) for k, v in value.items())
     return isinstance(value, list) and any(_has_key_with(v, prefix) for v in value)

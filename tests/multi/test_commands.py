@@ -1,9 +1,14 @@
 """The commands of sweeps: what they print, and how they end."""
 
+import json
 import subprocess
 import sys
 
 import pytest
+
+from aprl.configs.multi_train import NAMED_CONFIGS
+
+GAME = NAMED_CONFIGS["debug_config"]["train"]
 
 
 def run(module, *arguments, **options):
@@ -24,6 +29,15 @@ def test_dry_run_prints_trials_and_cost_and_runs_nothing(tmp_path):
     assert "220,000,000 environment steps" in ended.stdout and "core-hours" in ended.stdout
     assert "11 would be left out" in ended.stdout and "and 6 more" in ended.stdout
     assert not (tmp_path / "paper").exists()
+
+
+def test_axes_from_a_file(tmp_path):
+    (tmp_path / "sweep.json").write_text(
+        json.dumps({"exp_name": "rates", "axes": {"rl_args.gamma": [0.9, 0.99]}, "train": GAME})
+    )
+    ended = run("train", "with", str(tmp_path / "sweep.json"), "dry_run=True")
+    assert ended.returncode == 0, ended.stderr
+    assert "rl_args.gamma" in ended.stdout and "2 trials" in ended.stdout
 
 
 @pytest.mark.parametrize(

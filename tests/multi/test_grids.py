@@ -15,6 +15,7 @@ from aprl.multi.axes import (
     Uniform,
     axis_from_json,
     axis_to_json,
+    flat_axes,
     merged,
     spread,
 )
@@ -25,6 +26,7 @@ from aprl.multi.trials import expand
 # Trial counts of Gleave et al.'s grids.
 COUNTS = {
     "hyper": 200,
+    "attack_fast_search": 24,
     "best_guess": 33,
     "paper": 55,
     "dec2018rep": 36,
@@ -188,6 +190,21 @@ def test_axes_are_plain_json(value, wanted):
 def test_axes_that_cannot_be_are_refused(key, value, complaint):
     with pytest.raises(ConfigError, match=complaint):
         axis_from_json(key, value)
+
+
+def test_axes_may_be_nested_as_sacred_makes_them():
+    nested = {
+        "rl_args": {"gamma": {"uniform": [0, 1]}, "policy_kwargs": {"net_arch": [[8], [16]]}},
+        "seed:rl_args": {"n_epochs": [[0, 1], [1, 2]]},
+        "learning_rate": {"nonsense": [0, 1]},
+    }
+    assert flat_axes(nested) == {
+        "rl_args.gamma": {"uniform": [0, 1]},
+        "rl_args.policy_kwargs.net_arch": [[8], [16]],
+        "seed:rl_args.n_epochs": [[0, 1], [1, 2]],
+        "learning_rate": {"nonsense": [0, 1]},
+    }
+    assert flat_axes(flat_axes(nested)) == flat_axes(nested)
 
 
 def test_joint_keys_are_taken_apart():

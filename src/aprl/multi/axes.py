@@ -8,12 +8,13 @@ Entries that change together are joined by `:`, and their values are lists of as
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, ClassVar
+from dataclasses import astuple, dataclass, fields
+from typing import Any, ClassVar, get_origin
 
 import numpy as np
 
 from aprl.errors import ConfigError, unknown_name
+from aprl.training.config import TrainConfig
 
 JOINT = ":"
 
@@ -121,6 +122,8 @@ DISTRIBUTIONS: dict[str, type[Distribution]] = {
 
 Axis = Sequence[Any] | Distribution
 
+_HOLDING_OTHERS = {field.name for field in fields(TrainConfig) if get_origin(field.type) is dict}
+
 
 def axis_from_json(key: str, value: Any) -> Axis:
     """An axis from plain values: a list for a grid, `{"uniform": [low, high]}` for a distribution.
@@ -150,6 +153,22 @@ def axis_from_json(key: str, value: Any) -> Axis:
                     f"values is a list of as many; got {each!r}"
                 )
     return list(value)
+
+
+def flat_axes(axes: Mapping[str, Any]) -> dict[str, Any]:
+    """Axes by the complete name of the entry: `{"rl_args": {"gamma": [...]}}` is `rl_args.gamma`.
+
+    Sacred splits names at their dots, in config files and on the command line. Only entries of
+    `aprl.train` that hold others are looked into: all else that is a mapping is a distribution.
+    """
+    found: dict[str, Any] = {}
+    for key, value in axes.items():
+        holds_others = key.split(JOINT)[-1].split(".")[0] in _HOLDING_OTHERS
+        if holds_others and isinstance(value, Mapping) and not set(value) <= set(DISTRIBUTIONS):
+            found |= flat_axes({f"{key}.{inner}": each for inner, each in value.items()})
+        else:
+            found[key] = value
+    return found
 
 
 def _distribution(key: str, value: Mapping[str, Any]) -> Distribution:

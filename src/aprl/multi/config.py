@@ -14,7 +14,7 @@ from aprl.configs.checks import (
 )
 from aprl.envs.mujoco import PROFILES
 from aprl.errors import ConfigError, unknown_name
-from aprl.multi.axes import Axis, axis_from_json
+from aprl.multi.axes import Axis, axis_from_json, flat_axes
 from aprl.multi.grids import (
     AGAINST_GRIDS,
     DEFENCE_GRIDS,
@@ -182,7 +182,7 @@ class SweepConfig:
         return Choice(**{**asdict(choice), "hardened": self.hardened or default})
 
     def _axes(self) -> dict[str, Axis]:
-        return {key: axis_from_json(key, value) for key, value in self.axes.items()}
+        return {key: axis_from_json(key, value) for key, value in flat_axes(self.axes).items()}
 
     def make_grid(self) -> Grid:
         """The complete grid: the named one, with the entries and axes given here.

@@ -149,6 +149,29 @@ def _hyper(choice: Choice) -> Grid:
     return Grid("hyper", train, axes, num_samples=100)
 
 
+def _attack_fast_search(choice: Choice) -> Grid:
+    """Where the preset `attack_fast` of `aprl.train` comes from; meant for ASHA."""
+    axes: dict[str, Axis] = {
+        "learning_rate": LogUniform(1e-4, 2e-3),
+        "rl_args.n_epochs": RandInt(3, 13),
+        "rl_args.nminibatches": PowerOfTwo(2, 8),
+        "rl_args.gamma": Uniform(0.985, 0.999),
+        "rl_args.gae_lambda": Uniform(0.9, 0.99),
+        "rl_args.ent_coef": Uniform(0.0, 0.005),
+        "rl_args.log_std_init": Uniform(-1.5, 0.2),
+        "batch_size": PowerOfTwo(12, 15),
+        "num_env": PowerOfTwo(5, 8),
+    }
+    train = {
+        "env_name": choice.env_id("YouShallNotPassHumans"),
+        "embed_path": "1",
+        "learning_rate_schedule": "linear",
+        "total_timesteps": 2_500_000,
+        "checkpoint_interval": 2**19,
+    }
+    return Grid("attack_fast_search", _sparse(train), axes, num_samples=24)
+
+
 def _best_guess(choice: Choice) -> Grid:
     return Grid("best_guess", _sparse(PAPER_HYPERPARAMS), _attack_axes(_victims(choice), 3))
 
@@ -413,6 +436,7 @@ def _hyper_adv_against_hardened(choice: Choice) -> Grid:
 
 GRIDS: dict[str, Callable[[Choice], Grid]] = {
     "hyper": _hyper,
+    "attack_fast_search": _attack_fast_search,
     "best_guess": _best_guess,
     "paper": _paper,
     "dec2018rep": _dec2018rep,
