@@ -38,26 +38,35 @@ def gather_data(
 ) -> Data:
     """All transitions of a finite environment, or those of rollouts where some are asked for.
 
-    Train and test rollouts have seeds of their own.
+    Train and test have no steps in common: rollouts have seeds of their own, and of saved
+    trajectories the test takes what comes after.
 
     Raises:
-        ConfigError: the environment is not finite and no rollouts are given.
-        TrajectoryError: saved rollouts of another environment, or with too few steps.
+        ConfigError: the environment is not finite and no rollouts are given, all of a file is
+            taken for training although a test is asked for, or saved rollouts are of another
+            environment.
+        TrajectoryError: saved rollouts with too few steps.
     """
     mdp = tabular_mdp(env)
     if mdp is not None and not config.rollouts:
         return Data(mdp.table, None, mdp)
     sources = parse_sources(config.rollouts)
+    if config.steps is None and config.test_steps is not None:
+        raise ConfigError("rollouts.test_steps needs rollouts.steps: without, all is for training")
     train_seed, test_seed = np.random.SeedSequence(seed).spawn(2)
 
-    def transitions(steps: int | None, child: np.random.SeedSequence) -> Transitions:
-        trajectories = collect_mixture(sources, make_env, steps, child, n_envs)
+    def transitions(
+        steps: int | None, child: np.random.SeedSequence, after: int = 0
+    ) -> Transitions:
+        trajectories = collect_mixture(sources, make_env, steps, child, n_envs, after)
         result = Transitions.from_trajectories(trajectories)
         _require_states(result, env)
         return result
 
     train = transitions(config.steps, train_seed)
-    test = None if config.test_steps is None else transitions(config.test_steps, test_seed)
+    test = None
+    if config.test_steps is not None:
+        test = transitions(config.test_steps, test_seed, after=config.steps or 0)
     return Data(train, test, mdp)
 
 

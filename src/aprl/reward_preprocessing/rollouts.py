@@ -18,7 +18,7 @@ from aprl.policies.network import MlpPolicy
 from aprl.reward_preprocessing.agents import load_agent
 from aprl.reward_preprocessing.errors import TrajectoryError
 from aprl.reward_preprocessing.import_trajectories import read_any_trajectories
-from aprl.reward_preprocessing.trajectories import Trajectory, take_steps
+from aprl.reward_preprocessing.trajectories import Trajectory, drop_steps, take_steps
 
 MakeEnv = Callable[[], gymnasium.Env]
 
@@ -118,6 +118,7 @@ def collect_mixture(
     steps: int | None,
     seed: np.random.SeedSequence,
     n_envs: int = 1,
+    after: int = 0,
 ) -> list[Trajectory]:
     """Exactly `steps` steps from a mixture.
 
@@ -130,6 +131,8 @@ def collect_mixture(
         steps: in all; None takes everything, from a single file of saved trajectories.
         seed: of everything that is random.
         n_envs: environments stepped side by side.
+        after: `steps` of an earlier mixture of the same sources; what that took of saved
+            trajectories is not taken again.
 
     Raises:
         ConfigError: `steps` missing where it is needed, or below 1.
@@ -146,12 +149,20 @@ def collect_mixture(
     total = sum(source.weight for source in sources)
     gathered: list[Trajectory] = []
     for source, child in zip(sources, seed.spawn(len(sources)), strict=True):
-        # Rounded first: 10 * (0.1 / (0.1 + 0.2 + 0.7)) is a little above 1.
-        share = math.ceil(round(steps * source.weight / total, 9))
-        gathered += take_steps(
-            collect(source, make_env, share, child, n_envs), share, f"rollout {source.name!r}"
-        )
+        share = _share(source, steps, total)
+        found = collect(source, make_env, share, child, n_envs)
+        what = f"rollout {source.name!r}"
+        if source.rollout_path is not None and after > 0:
+            used = _share(source, after, total)
+            found = drop_steps(found, used)
+            what += f", without the first {used} steps,"
+        gathered += take_steps(found, share, what)
     return take_steps(gathered, steps, "the mixture")
+
+
+def _share(source: RolloutSource, steps: int, total_weight: float) -> int:
+    # Rounded first: 10 * (0.1 / (0.1 + 0.2 + 0.7)) is a little above 1.
+    return math.ceil(round(steps * source.weight / total_weight, 9))
 
 
 def collect(

@@ -17,7 +17,7 @@ _ARRAYS = ("states", "actions", "rewards", "terminated", "lengths", "format_vers
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode, or the beginning of one.
+    """One episode, or a part of one.
 
     Attributes:
         states: `(steps + 1, ...)`, the last one included.
@@ -62,6 +62,25 @@ class Trajectory:
             rewards=self.rewards[:steps],
             terminated=False,
         )
+
+    def after(self, steps: int) -> Self:
+        """The trajectory without its first `steps` steps, which are fewer than it has."""
+        return replace(
+            self,
+            states=self.states[steps:],
+            actions=self.actions[steps:],
+            rewards=self.rewards[steps:],
+        )
+
+
+def drop_steps(trajectories: Sequence[Trajectory], steps: int) -> list[Trajectory]:
+    """What `take_steps` would leave: trajectories without the first `steps` steps of all."""
+    rest: list[Trajectory] = []
+    for trajectory in trajectories:
+        if steps < len(trajectory):
+            rest.append(trajectory.after(steps))
+        steps = max(0, steps - len(trajectory))
+    return rest
 
 
 def take_steps(trajectories: Sequence[Trajectory], steps: int, source: str) -> list[Trajectory]:
