@@ -21,6 +21,7 @@ from aprl.rewards import (
 )
 from aprl.rewards.potentials import LinearPotential
 from tests.imitation.helpers import demonstrations, ppo, same, transitions, weights
+from tests.outputs import assert_same_outputs
 
 CARTPOLE = spaces.Box(-np.inf, np.inf, (4,), np.float32), spaces.Discrete(2)
 
@@ -72,13 +73,11 @@ def test_a_reward_learned_by_imitation_is_preprocessed(tmp_path, algorithm, mode
     trained = run.trainer.reward.net.predict(*columns)
     direct, unmodified = map(load_reward_net, (run.run_dir, files.models["unmodified"]))
     for net in (direct, unmodified):
-        np.testing.assert_array_equal(net.predict(*columns), trained)
+        assert_same_outputs(net.predict(*columns), trained)
         assert same(weights(net), weights(run.trainer.reward.net))
     readable = load_reward_net(files.models["sparse_l1"])
     phi = [readable.potential.of(states) for states in (rows.obs, rows.next_obs)]
-    np.testing.assert_array_equal(
-        readable.predict(*columns), trained + 0.99 * phi[1] - phi[0], strict=True
-    )
+    assert_same_outputs(readable.predict(*columns), trained + 0.99 * phi[1] - phi[0])
 
 
 def test_a_preprocessed_reward_pays_and_trains_a_generator(tmp_path):
@@ -89,7 +88,7 @@ def test_a_preprocessed_reward_pays_and_trains_a_generator(tmp_path):
     net, rows = load_reward_net(path), transitions(50)
     pays = LearnedReward(net, "logit", None, normalize=False)
     columns = (rows.obs, rows.actions, rows.next_obs, rows.terminated)
-    np.testing.assert_array_equal(pays(rows), net.predict(*columns).astype(np.float32))
+    assert_same_outputs(pays(rows), net.predict(*columns).astype(np.float32))
     before = weights(net)
     config = AdversarialConfig(
         "gail", discriminator=DiscriminatorConfig(32, 3, gradient_penalty=1.0)
@@ -100,7 +99,7 @@ def test_a_preprocessed_reward_pays_and_trains_a_generator(tmp_path):
     changed = [name for name, value in weights(net).items() if (value != before[name]).any()]
     assert {"base.mlp.layers.0.weight", "potential.weight"} <= set(changed)
     again = load_reward_net(save_reward_net(net, tmp_path / "trained.safetensors"))
-    np.testing.assert_array_equal(again.predict(*columns), net.predict(*columns))
+    assert_same_outputs(again.predict(*columns), net.predict(*columns))
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -108,5 +107,5 @@ def test_precisions_mix(precision):
     net = ShapedRewardNet(MlpRewardNet(*CARTPOLE, precision=precision), LinearPotential(4), 0.9)
     rows = transitions(20)
     columns = (rows.obs, rows.actions, rows.next_obs, rows.terminated)
-    np.testing.assert_array_equal(net(*net.encode(*columns)).detach(), net.predict(*columns))
+    assert_same_outputs(net(*net.encode(*columns)).detach(), net.predict(*columns))
     assert net.predict(*columns).dtype == np.float64

@@ -12,6 +12,7 @@ from gymnasium import spaces
 from aprl.errors import RewardError
 from aprl.rewards import ShapedRewardNet, load_reward_net, save_reward_net
 from aprl.rewards.potentials import MlpPotential
+from tests.outputs import assert_same_outputs
 
 BOX, ACTIONS = spaces.Box(-np.inf, np.inf, (2,), np.float32), spaces.Discrete(3)
 RNG = np.random.default_rng(0)
@@ -61,14 +62,14 @@ def test_foreign_nets_are_read_with_a_warning(package, tmp_path):
     )
 
     encoded = net(*net.encode(s, a, after, ended))
-    np.testing.assert_array_equal(encoded, net.predict(s, a, after, ended))
+    assert_same_outputs(encoded, net.predict(s, a, after, ended))
 
     shaped = ShapedRewardNet(net, MlpPotential(BOX), 0.9)
     path = save_reward_net(shaped, tmp_path / "shaped.pt")
     with pytest.warns(UserWarning, match="can run code"):
         loaded = load_reward_net(path)
     rows = vector_rows()
-    np.testing.assert_array_equal(loaded.predict(*rows), shaped.predict(*rows))
+    assert_same_outputs(loaded.predict(*rows), shaped.predict(*rows))
     torch.save(Bomb(), tmp_path / "foreign.pt")
     with pytest.raises(RewardError, match="moved or changed"):
         load_reward_net(path)

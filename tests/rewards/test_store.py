@@ -24,6 +24,7 @@ from aprl.rewards import (
 )
 from aprl.rewards.potentials import CriticPotential, MlpPotential
 from aprl.rewards.store import FORMAT, FORMAT_VERSION
+from tests.outputs import assert_same_outputs
 from tests.rewards.helpers import batch, running_net, running_shaped_net
 
 BOX, ACTIONS = spaces.Box(-np.inf, np.inf, (2,), np.float32), spaces.Discrete(3)
@@ -62,7 +63,7 @@ VECTOR_NETS = {
 def test_a_loaded_net_gives_the_same_rewards(net, suffix, tmp_path):
     loaded = load_reward_net(save_reward_net(net, tmp_path / "deep" / f"net{suffix}"))
     rows = vector_rows()
-    np.testing.assert_array_equal(loaded.predict(*rows), net.predict(*rows))
+    assert_same_outputs(loaded.predict(*rows), net.predict(*rows))
     assert loaded.architecture() == net.architecture()
     assert loaded.observation_space == net.observation_space
     assert not any(p.requires_grad for p in loaded.parameters())
@@ -91,7 +92,7 @@ def test_running_statistics_and_precision_are_kept(name, suffix, tmp_path):
     loaded = load_reward_net(path)
     assert torch.equal(before, torch.get_rng_state())
     assert type(loaded) is type(net) and loaded.architecture() == net.architecture()
-    np.testing.assert_array_equal(loaded.predict(*batch()), net.predict(*batch()))
+    assert_same_outputs(loaded.predict(*batch()), net.predict(*batch()))
     assert loaded.predict(*batch()).dtype == np.float32
 
 
@@ -100,9 +101,7 @@ def test_a_run_directory_stands_for_the_file_in_it(suffix, tmp_path):
     net = VECTOR_NETS["mlp"]
     save_reward_net(net, tmp_path / "run" / f"reward_net{suffix}")
     rows = vector_rows()
-    np.testing.assert_array_equal(
-        load_reward_net(tmp_path / "run").predict(*rows), net.predict(*rows)
-    )
+    assert_same_outputs(load_reward_net(tmp_path / "run").predict(*rows), net.predict(*rows))
     (tmp_path / "other").mkdir()
     with pytest.raises(RewardError, match=r"other is a directory, and holds no reward_net\.pt or"):
         load_reward_net(tmp_path / "other")
@@ -114,7 +113,7 @@ def test_tables(suffix, tmp_path):
     net = maze.reward_net()
     loaded = load_reward_net(save_reward_net(net, tmp_path / f"net{suffix}", {"seed": 3}))
     rows = maze_rows(maze)
-    np.testing.assert_array_equal(loaded.predict(*rows), net.predict(*rows))
+    assert_same_outputs(loaded.predict(*rows), net.predict(*rows))
 
 
 def test_random_state_of_torch_is_left_alone(tmp_path):

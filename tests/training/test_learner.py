@@ -11,6 +11,7 @@ from aprl.policies import ActorCriticMlp, MlpPolicy, ZeroPolicy, load_policy, sa
 from aprl.training.embedding import CurryVecEnv, FlattenSingletonVecEnv
 from aprl.training.learner import FrozenNormaliser, make_ppo, policy_of, ppo_arguments
 from aprl.training.normalize import VecNormalize
+from tests.outputs import assert_same_outputs
 
 ARGUMENTS = ppo_arguments({"nminibatches": 1}, batch_size=32, num_env=4)
 
@@ -175,8 +176,8 @@ def test_loaded_policy_survives_becoming_a_learner(make_env, normalised, tmp_pat
     save_policy(policy_of(learner, normaliser), tmp_path / "back", {})
     back = load(tmp_path / "back", make_env())
     obs = samples(env.observation_space)
-    np.testing.assert_array_equal(back.mean(obs), start.mean(obs))
-    np.testing.assert_array_equal(
+    assert_same_outputs(back.mean(obs), start.mean(obs))
+    assert_same_outputs(
         back.predict(obs, deterministic=True)[0], start.predict(obs, deterministic=True)[0]
     )
     # Before anything is played, a reward of 1 is a reward of 1 (up to the normaliser's epsilon).
@@ -186,7 +187,7 @@ def test_loaded_policy_survives_becoming_a_learner(make_env, normalised, tmp_pat
     # Samples are as wide as before.
     for policy in (back, start):
         policy.seed(1)
-    np.testing.assert_array_equal(back.predict(obs)[0], start.predict(obs)[0])
+    assert_same_outputs(back.predict(obs)[0], start.predict(obs)[0])
     # SB3's own view of the learner agrees as well.
     own, _ = learner.predict(obs, deterministic=True)
     np.testing.assert_allclose(own, start.predict(obs, deterministic=True)[0], atol=1e-6)
@@ -205,7 +206,7 @@ def test_learning_changes_neither_the_frozen_normaliser_nor_the_policy_it_starte
     learner.learn(64)
     after = policy_of(learner, None)
     assert not np.allclose(after.mean(obs), before, atol=1e-3)
-    np.testing.assert_array_equal(start.mean(obs), before)
+    assert_same_outputs(start.mean(obs), before)
     assert torch.equal(after.network.obs_mean, start.network.obs_mean)
     assert torch.equal(after.network.obs_std, start.network.obs_std)
     assert after.network.clip == 0.7
@@ -215,7 +216,7 @@ def test_learning_changes_neither_the_frozen_normaliser_nor_the_policy_it_starte
         if name.endswith(("mean", "std")):
             weights[name] = weights[name] + 1
     learner.policy.load_state_dict(weights)
-    np.testing.assert_array_equal(start.mean(obs), before)
+    assert_same_outputs(start.mean(obs), before)
 
 
 def test_frozen_normaliser_in_numbers():
@@ -292,6 +293,6 @@ def test_a_policy_taken_from_a_learner_does_not_learn_on():
     obs = samples(line_env().observation_space)
     mean, value = policy.mean(obs), policy.value(obs)
     learner.learn(64)
-    np.testing.assert_array_equal(policy.mean(obs), mean)
-    np.testing.assert_array_equal(policy.value(obs), value)
+    assert_same_outputs(policy.mean(obs), mean)
+    assert_same_outputs(policy.value(obs), value)
     assert not np.allclose(policy_of(learner, env).mean(obs), mean, atol=1e-4)
