@@ -21,6 +21,8 @@ PIP_ARGS ?=
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo
+	@awk '/^#   / {sub(/^#   /, "  "); print} /^$$/ {exit}' Makefile
 
 demo: $(STAMP) ## the main job: fine-tune a victim against its adversaries, measure before and after
 	$(PY) -m aprl.train with finetune_defence $(ARGS)

@@ -34,7 +34,13 @@ from aprl.runs import (
 from aprl.scoring import Score
 from aprl.training.config import TrainConfig
 from aprl.training.defences import Alternating, defend, make_defence, victim_of
-from aprl.training.evaluate import comparison_table, evaluate, read_scores, scores_to_json
+from aprl.training.evaluate import (
+    comparison_table,
+    conclusions,
+    evaluate,
+    read_scores,
+    scores_to_json,
+)
 from aprl.training.run import RolloutObserver, TrainingRun, resume_run, start_run
 from aprl.training.run_directory import RunDirectory, read_progress, read_run_config
 from aprl.training.used_policies import check_against_game, require_unchanged
@@ -180,7 +186,7 @@ def finish(
         scores = read_scores(record)
         scores.pop("after", None)
         if config.eval_episodes and load["path"] is not None and "before" not in scores:
-            scores["before"] = evaluate(config, load["type"], load["path"], stop)
+            scores["before"] = evaluate(config, load["type"], load["path"], stop, "before")
             write_json(record, scores_to_json(scores))
         policy_dir = directory.path / FINAL_MODEL_DIR if run is None else run.train()
         if config.eval_episodes:
@@ -189,6 +195,8 @@ def finish(
     before, after = scores.get("before"), scores.get("after", {})
     if after and console is not None:
         console.print(comparison_table(config, before, after))
+        for sentence in conclusions(config, before or {}, after):
+            console.print(sentence, soft_wrap=True)
     return TrainResult(directory.path, policy_dir, before, after)
 
 

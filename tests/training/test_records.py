@@ -140,6 +140,27 @@ def test_progress_is_told_line_by_line_where_there_is_no_terminal(capsys, monkey
     ]
 
 
+def test_speed_is_that_of_the_last_minute(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("aprl.training.records.time.monotonic", lambda: now[0])
+    display = ProgressDisplay(100_000, interval=100)
+    steps = 0
+    for now[0] in range(1, 401):
+        steps += 10 if now[0] <= 300 else 100  # other work beside it ends after 300 s
+        display.update(steps)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "training: 13,000/100,000 steps  100 steps/s  14.5 min left"
+
+
+def test_no_time_is_left_once_everything_is_done(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("aprl.training.records.time.monotonic", lambda: now[0])
+    display = ProgressDisplay(100, interval=5, verb="scoring", unit="games")
+    now[0] = 10.0
+    display.update(100)
+    assert capsys.readouterr().err == "scoring: 100/100 games  10 games/s\n"
+
+
 def test_the_status_stays_until_a_new_one_comes(capsys):
     display = ProgressDisplay(100, interval=0, verb="scoring", unit="games")
     display.update(1, "wins 40 %")

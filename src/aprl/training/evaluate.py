@@ -63,6 +63,7 @@ def evaluate(
     policy_type: str,
     policy_path: str | Path,
     after_step: Callable[[], None] | None = None,
+    when: str = "after",
 ) -> dict[str, Score]:
     """Play `config.eval_episodes` games of a saved policy against each opponent.
 
@@ -71,13 +72,16 @@ def evaluate(
         policy_type: of the policy that was trained; see `load_policy`.
         policy_path: of the policy that was trained.
         after_step: called after each step; may raise to stop.
+        when: "before" or "after" training, for the progress display.
 
     Returns:
         Per opponent's role, the score by agent index of the game.
     """
     ours = (policy_type, str(policy_path))
     return {
-        opponent.role: evaluate_against(config, config.agent_idx, ours, opponent, after_step)
+        opponent.role: evaluate_against(
+            config, config.agent_idx, ours, opponent, after_step, f"{when} training, "
+        )
         for opponent in opponents_of(config)
     }
 
@@ -88,6 +92,7 @@ def evaluate_against(
     ours: tuple[str, str],
     opponent: Opponent,
     after_step: Callable[[], None] | None = None,
+    when: str = "",
 ) -> Score:
     """Play `config.eval_episodes` games of one policy against one opponent.
 
@@ -100,6 +105,7 @@ def evaluate_against(
         ours: type and path of the policy.
         opponent: plays the other agent.
         after_step: called after each step; may raise to stop.
+        when: for the progress display, such as "after training, ".
     """
     seeds = np.random.SeedSequence(config.seed, spawn_key=(_EVALUATION_STREAM,)).spawn(3)
     num_envs = min(EVALUATION_ENVS, config.eval_episodes)
@@ -107,7 +113,7 @@ def evaluate_against(
     display = ProgressDisplay(
         config.eval_episodes,
         enabled=config.progress,
-        verb=f"scoring against {opponent.role}",
+        verb=f"scoring {when}against {opponent.role}",
         unit="games",
     )
 
@@ -153,22 +159,32 @@ def comparison_table(
     config: TrainConfig, before: dict[str, Score] | None, after: dict[str, Score]
 ) -> Table:
     """Outcomes of the trained policy's games against each opponent, before and after training."""
-    table = Table(title=f"{config.env_name}: games of the trained policy (95 % Wilson)")
-    table.add_column("opponent", no_wrap=True)
-    for column in ("", "opponent wins", "trained policy wins", "ties"):
+    table = Table(title=f"{config.env_name}: who won, with 95 % Wilson intervals", show_lines=True)
+    for column in ("opponent", "training", "opponent wins", "trained policy wins", "ties"):
         table.add_column(column, no_wrap=True)
-    if before:
-        table.add_column("opponent's intervals")
     for role, late in after.items():
-        early = None if before is None else before.get(role)
-        if early is not None:
-            table.add_row(role, "before", *_outcomes(config, early))
-        cells = ["" if early else role, "after", *_outcomes(config, late)]
-        if early is not None:
-            apart = disjoint(opponent_wins(config, early), opponent_wins(config, late))
-            cells.append("apart" if apart else "overlap")
-        table.add_row(*cells)
+        rows = {"after": late}
+        if before and role in before:
+            rows = {"before": before[role], "after": late}
+        for when, score in rows.items():
+            table.add_row(role, when, *_outcomes(config, score))
     return table
+
+
+def conclusions(
+    config: TrainConfig, before: dict[str, Score], after: dict[str, Score]
+) -> list[str]:
+    """A sentence per opponent: what training did to its win rate, and whether by chance."""
+    sentences = []
+    for role in (role for role in after if role in before):
+        early, late = (opponent_wins(config, scores[role]) for scores in (before, after))
+        change = f"from {100 * early.rate:.1f} % to {100 * late.rate:.1f} %"
+        if disjoint(early, late):
+            verb = "fell" if late.rate < early.rate else "rose"
+            sentences.append(f"{role}: its win rate {verb} {change}.")
+        else:
+            sentences.append(f"{role}: its win rate went {change}; that may be chance.")
+    return sentences
 
 
 def _outcomes(config: TrainConfig, score: Score) -> list[str]:

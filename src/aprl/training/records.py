@@ -4,6 +4,7 @@ import csv
 import io
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from aprl.errors import RunError
 from aprl.files import atomic_path
 
 STEPS_COLUMN = "time/total_timesteps"
+
+_SPEED_WINDOW = 60.0  # seconds that the speed on the terminal is measured over
 
 
 class CsvLog(KVWriter):
@@ -105,6 +108,8 @@ def _text(value: Any) -> str:
 class ProgressDisplay:
     """Progress of a run: a bar on a terminal, a line every `interval` seconds elsewhere.
 
+    Speed and time left are those of the last minute: work beside it may begin or end.
+
     Args:
         total: steps of the whole run.
         done: steps already made before this process started.
@@ -123,9 +128,10 @@ class ProgressDisplay:
         verb: str = "training",
         unit: str = "steps",
     ) -> None:
-        self._total, self._first = total, done
-        self._started = time.monotonic()
-        self._interval, self._last = interval, self._started
+        self._total = total
+        now = time.monotonic()
+        self._recent = deque([(now, done)])  # when how many steps were made, at most two a second
+        self._interval, self._last = interval, now
         self._status = ""
         self._unit = unit
         self._verb = verb
@@ -148,19 +154,30 @@ class ProgressDisplay:
         if status is not None:
             self._status = status
         now = time.monotonic()
-        rate = (steps - self._first) / max(now - self._started, 1e-9)
+        rate = self._rate(now, steps)
         speed = f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.2g}"
         text = f"{speed} {self._unit}/s  {self._status}".rstrip()
         if self._bar is not None:
             self._bar.update(self._task, completed=min(steps, self._total), status=text)
         elif self._enabled and now - self._last >= self._interval:
             self._last = now
-            left = f"  {(self._total - steps) / rate / 60:.1f} min left" if rate > 0 else ""
+            left = ""
+            if rate > 0 and steps < self._total:
+                left = f"  {(self._total - steps) / rate / 60:.1f} min left"
             print(
                 f"{self._verb}: {steps:,}/{self._total:,} {self._unit}  {text}{left}",
                 file=sys.stderr,
                 flush=True,
             )
+
+    def _rate(self, now: float, steps: int) -> float:
+        """Steps a second over the last minute."""
+        while len(self._recent) > 1 and now - self._recent[1][0] >= _SPEED_WINDOW:
+            self._recent.popleft()
+        then, done = self._recent[0]
+        if now - self._recent[-1][0] >= 0.5:
+            self._recent.append((now, steps))
+        return (steps - done) / max(now - then, 1e-9)
 
     def close(self) -> None:
         """Leave the terminal in order."""

@@ -256,7 +256,7 @@ class RunCallback(BaseCallback):
         run.outcomes = WinRate(outcomes.wins[run.config.agent_idx], outcomes.games)
         for name, value in run.stack.log_values().items():
             self.logger.record(name, value)
-        shown = f"wins {run.outcomes}" if run.outcomes.games else "no game finished yet"
+        shown = f"learner wins {run.outcomes}" if run.outcomes.games else "no game finished yet"
         self._show(shown)
         if run.on_rollout is not None:
             run.on_rollout(run)
