@@ -6,8 +6,9 @@
     python experiments/compare_imitation.py imitation cartpole
 
 Prints one line of JSON per run. `imitation` is an oracle, not a dependency: install it in an
-environment of its own with `pip install --no-deps imitation==1.0.1 seals huggingface_sb3 datasets
-huggingface_hub wasabi`; Swimmer needs `imageio`.
+environment of its own, beside the dependencies of `aprl`, with `pip install --no-deps
+imitation==1.0.1 seals huggingface_sb3 datasets huggingface_hub wasabi`, and run it there with
+`PYTHONPATH=src`; Swimmer needs `imageio`.
 """
 
 import argparse

@@ -172,7 +172,7 @@ demonstrations_experiment = CommandExperiment(
     "demonstrations",
     DemonstrationConfig,
     {
-        "cartpole": {"env_name": "CartPole-v1", "horizon": 500},
+        "cartpole": {"env_name": "CartPole-v1", "horizon": 500, "train_timesteps": 204_800},
         "swimmer": {
             "env_name": "Swimmer-v5",
             "train_timesteps": 600_000,
