@@ -7,7 +7,7 @@ from aprl.envs import make_vec
 from aprl.errors import ConfigError, RunError
 from aprl.files import read_json
 from aprl.policies import ActorCriticMlp, MlpPolicy, save_policy
-from aprl.train import choose_opponents, resume, train
+from aprl.train import choose_opponents, newest_unfinished, resume, train
 from aprl.training.config import TrainConfig
 from aprl.training.defences import DEFENCES, make_defence
 from aprl.training.interruption import Interrupted
@@ -149,9 +149,12 @@ def test_rounds_are_resumed_where_they_stopped(arena, tmp_path, monkeypatch):
         return train_it(run)
 
     monkeypatch.setattr(run_module.TrainingRun, "_train", stop_in_the_third_stage)
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted) as stopped:
         alternate(defended(arena, tmp_path / "b", **short))
     (root,) = (tmp_path / "b" / "hardened").iterdir()
+    # What goes on is the whole, not the attack that was stopped.
+    assert str(stopped.value).endswith(f"python -m aprl.train with resume={root}")
+    assert newest_unfinished(str(root.parent)) == root
     matrix = read_matrix(root / MATRIX_FILE)
     assert list(matrix) == ["victim 0", "victim 1"]
     result = resume(root)
@@ -160,6 +163,8 @@ def test_rounds_are_resumed_where_they_stopped(arena, tmp_path, monkeypatch):
         *("round2-attack", "round2-defence"),
     ]
     assert (result.before, result.after) == (whole.before, whole.after)
+    with pytest.raises(RunError, match="no unfinished run"):
+        newest_unfinished(str(root.parent))
     started.clear()
     assert resume(root).after == whole.after and started == []
 
@@ -171,6 +176,14 @@ def test_rounds_with_a_damaged_matrix(arena, tmp_path):
     (result.run_dir / MATRIX_FILE).write_text('{"victim 0": 3}')
     with pytest.raises(RunError, match=r"matrix\.json is damaged"):
         resume(result.run_dir)
+
+
+def test_attacks_are_as_long_as_defences_unless_told_otherwise(arena, tmp_path):
+    short = {**ROUNDS, "total_timesteps": 1600, "eval_episodes": 0}
+    short["defence_params"] = {"rounds": 1, "attack_start": ""}
+    result = alternate(defended(arena, tmp_path, **short))
+    name = read_json(result.run_dir / "rounds.json")["stages"]["round1-attack"]
+    assert read_json(result.run_dir / name / "config.json")["total_timesteps"] == 1600
 
 
 @pytest.mark.parametrize(

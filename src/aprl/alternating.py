@@ -31,6 +31,7 @@ from aprl.training.defences import (
     victim_of,
 )
 from aprl.training.evaluate import Opponent, evaluate_against
+from aprl.training.interruption import Interrupted
 from aprl.training.run import start_run
 
 ROUNDS_FILE = "rounds.json"
@@ -90,6 +91,16 @@ def resume_rounds(
     return _Rounds(config, run_dir, console).run()
 
 
+def rounds_are_complete(run_dir: Path) -> bool:
+    """Whether nothing of an alternating run is left to do.
+
+    Raises:
+        RunError: its record is missing or damaged.
+    """
+    record = read_json(run_dir / ROUNDS_FILE)
+    return isinstance(record, dict) and bool(record.get("complete"))
+
+
 def _parameters(config: TrainConfig) -> Alternating:
     defence = make_defence(Alternating.name, config.defence_params)
     assert isinstance(defence, Alternating)
@@ -116,7 +127,7 @@ def _attack_config(config: TrainConfig, kind: str, victim: str) -> TrainConfig:
         "embed_index": index,
         "embed_types": [kind],
         "embed_paths": [victim],
-        "total_timesteps": given.attack_timesteps,
+        "total_timesteps": given.attack_timesteps or config.total_timesteps,
         "adversaries": None,
         "normal_opponent": {"type": None, "path": None},
         "defence": None,
@@ -162,7 +173,8 @@ class _Rounds:
         lock = DirectoryLock(self.root)
         lock.acquire()
         try:
-            return self._run()
+            with Interrupted.as_of(self.root, "aprl.train"):
+                return self._run()
         finally:
             lock.release()
 
@@ -178,6 +190,8 @@ class _Rounds:
             matrix = self._matrix(victims, adversaries)
             if self.console is not None:
                 self.console.print(matrix_table(self.config, matrix))
+        self.record["complete"] = True
+        write_json(self.root / ROUNDS_FILE, self.record)
         names = list(matrix)
         return TrainResult(self.root, hardened, matrix[names[0]], matrix[names[-1]])
 

@@ -152,6 +152,8 @@ def resume(
     from aprl.self_play import SELF_PLAY_FILE, resume_self_play
 
     run_dir = require_path(run_dir, "the run directory")
+    if not run_dir.is_dir():
+        raise RunError(f"there is no run directory {run_dir}")
     if (run_dir / ROUNDS_FILE).exists():
         return resume_rounds(run_dir, console, progress)
     if (run_dir / SELF_PLAY_FILE).exists():
@@ -218,12 +220,16 @@ def newest_unfinished(root_dir: str) -> Path:
 
 def is_unfinished(run: Path) -> bool:
     """Whether there is something left to do in a run directory, and a way to do it."""
-    if not (run / FINAL_MODEL_DIR).exists():
-        return (run / CHECKPOINT_DIR).is_dir() or (run / STATUS_FILE).exists()
+    from aprl.alternating import ROUNDS_FILE, rounds_are_complete
+
     try:
-        return _lacks_evaluation(run, read_run_config(run)[0])
+        if (run / ROUNDS_FILE).exists():
+            return not rounds_are_complete(run)
+        if (run / FINAL_MODEL_DIR).exists():
+            return _lacks_evaluation(run, read_run_config(run)[0])
     except RunError:
         return False
+    return (run / CHECKPOINT_DIR).is_dir() or (run / STATUS_FILE).exists()
 
 
 def _checked_root(values: dict[str, Any]) -> Path:

@@ -1,3 +1,4 @@
+import contextlib
 import pickle
 
 import numpy as np
@@ -83,12 +84,29 @@ def test_files_that_cannot_be_used(tmp_path):
         ({"actions": intact["actions"] + 3}, r"not in Discrete\(5\)"),
         ({"obs": intact["obs"][:, :1]}, "not in Box"),
         ({"obs": intact["obs"] * np.nan}, "not finite"),
+        ({"obs": np.full(intact["obs"].shape, 1e300)}, "beyond float32"),
+        ({"obs": intact["obs"].astype(str)}, "real numbers, not of type <U"),
+        ({"obs": intact["obs"].astype(complex)}, "real numbers, not of type complex"),
+        ({"rewards": intact["rewards"].astype(str)}, "rewards must be real numbers"),
+        ({"lengths": intact["lengths"].astype(float)}, "lengths must be"),
+        ({"lengths": np.array(6)}, "lengths must be"),
+        ({"lengths": intact["lengths"][:0]}, "there are no demonstrations"),
+        ({"obs": np.array(1.0)}, "d.npz"),
+        ({"header": np.array("[" * 100_000)}, "d.npz"),
     ):
         arrays = {k: v for k, v in {**intact, **change}.items() if v is not None}
         np.savez(path, **arrays)
         with pytest.raises(DemonstrationError, match=message):
             load_demonstrations(path)
     data = save_demonstrations(demonstrations(), path).read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(data)
+        for place in rng.integers(len(data), size=rng.choice([1, 4, 32])):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged)
+        with contextlib.suppress(DemonstrationError):  # some damage cannot be seen
+            load_demonstrations(path)
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(DemonstrationError, match=r"d\.npz"):
         load_demonstrations(path)

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from aprl.errors import RunError
 from aprl.experiment import command_line
 from aprl.files import read_json
 from aprl.imitation.config import ImitationConfig
@@ -64,6 +65,20 @@ def test_bad_input_is_one_line(place, capfd, updates, message):
     out, err = capfd.readouterr()
     assert err.startswith("error: ") and err.count("\n") == 1 and message in err
     assert out == ""
+
+
+def test_only_the_evaluation_is_made_up_for(place):
+    values = {**SMALL, "demonstrations": "d.npz", "eval_episodes": 4}
+    whole = imitate(ImitationConfig(**values))
+    table = (whole.run_dir / "evaluation.json").read_bytes()
+    (log_path,) = whole.run_dir.rglob("progress.csv")
+    log = log_path.read_bytes()
+    (whole.run_dir / "evaluation.json").unlink()  # as if killed after the training
+    assert resume(whole.run_dir) == whole
+    assert (whole.run_dir / "evaluation.json").read_bytes() == table
+    assert log_path.read_bytes() == log
+    with pytest.raises(RunError, match="nothing to resume"):
+        resume(whole.run_dir)
 
 
 def test_as_a_function(place):

@@ -189,3 +189,16 @@ def test_files_that_are_no_nets(suffix, tmp_path):
         safetensors.torch.save_file({"x": torch.ones(2)}, path)
     with pytest.raises(RewardError, match="no reward net of aprl"):
         load_reward_net(path)
+
+
+def test_empty_and_headless_files_are_damaged(tmp_path):
+    path = tmp_path / "net.pt"
+    path.write_bytes(b"")
+    with pytest.raises(RewardError, match=r"net\.pt is damaged"):
+        load_reward_net(path)
+    save_reward_net(VECTOR_NETS["mlp"], path)
+    content = torch.load(path, weights_only=True)
+    for tensors in ({}, {"tensors": 3}, {"tensors": {"a": 3}}):
+        torch.save({k: v for k, v in content.items() if k != "tensors"} | tensors, path)
+        with pytest.raises(RewardError, match=r"net\.pt is damaged: it has no tensors"):
+            load_reward_net(path)

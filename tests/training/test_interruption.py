@@ -58,3 +58,15 @@ def test_the_message_says_how_to_go_on():
     assert (error.signum, error.run_dir) == (signal.SIGTERM, Path("runs/x"))
     runs = Interrupted(signal.SIGINT, Path("x"), 3, "aprl.compare", unit="runs")
     assert "at 3 runs; continue" in str(runs)
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("aprl.train", "python -m aprl.train with resume=whole"), (None, "the same command again")],
+)
+def test_what_is_stopped_is_the_whole_not_its_part(module, command):
+    part = Interrupted(signal.SIGTERM, Path("whole/part"), 10, "aprl.train")
+    with pytest.raises(Interrupted) as stopped, Interrupted.as_of(Path("whole"), module):
+        raise part
+    assert str(stopped.value) == f"stopped by SIGTERM at 10 steps; continue with: {command}"
+    assert (stopped.value.signum, stopped.value.run_dir) == (part.signum, Path("whole"))

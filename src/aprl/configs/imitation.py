@@ -10,7 +10,7 @@ NAMED_CONFIGS: dict[str, dict[str, Any]] = {
     "cartpole": {
         "env_name": "CartPole-v1",
         "horizon": 500,
-        "total_timesteps": 122_880,
+        "total_timesteps": 204_800,
         "batch_size": 2048,
         "learning_rate": 1e-3,
         # Without the bonus, AIRL's generator may settle on one action before it can balance.

@@ -183,7 +183,7 @@ def clone_victim(
 def _observe(config: CloneConfig) -> Demonstrations:
     path = config.demonstrations
     if path is None:
-        path = str(config.out_dir.with_suffix(".npz"))
+        path = str(config.out_dir.with_name(f"{config.out_dir.name}.npz"))
         match = config.match(
             config.victim_type, str(config.victim_path), config.episodes, config.seed
         )

@@ -87,7 +87,7 @@ def _check_rows(name: str, rows: np.ndarray, space: spaces.Space) -> None:
         fine = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
         fine = fine and bool(((rows >= space.start) & (rows < space.start + space.n)).all())
     else:
-        fine = rows.shape[1:] == space.shape
+        fine = rows.shape[1:] == space.shape and rows.dtype.kind in "fiub"
     if not fine:
         raise DemonstrationError(
             f"{name} of shape {rows.shape} and type {rows.dtype} are not in {describe(space)}"
@@ -148,7 +148,7 @@ def load_demonstrations(path: PathLike) -> Demonstrations:
         return _decode(arrays)
     except DemonstrationError as error:
         raise DemonstrationError(f"demonstrations {path}: {error}") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # what damaged files raise has nothing in common
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "allow_pickle" in reason:
             reason = "it holds pickled objects, which could run code; refused"
@@ -169,6 +169,13 @@ def _decode(arrays: dict[str, np.ndarray]) -> Demonstrations:
     if missing:
         raise DemonstrationError(f"array {missing[0]!r} is missing")
     lengths = arrays["lengths"]
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 1).any():
+        raise DemonstrationError("lengths must be the numbers of steps of the episodes")
+    if not len(lengths):
+        raise DemonstrationError("there are no demonstrations")
+    provenance = header.get("provenance", {})
+    if not isinstance(provenance, dict):
+        raise DemonstrationError(f"provenance must be an object, not {provenance!r:.50}")
     steps, episodes = int(lengths.sum()), len(lengths)
     expected = {"obs": steps + episodes, "actions": steps, "rewards": steps}
     expected |= {"terminated": episodes, "truncated": episodes}
@@ -198,5 +205,5 @@ def _decode(arrays: dict[str, np.ndarray]) -> Demonstrations:
         ),
         observation_space,
         action_space,
-        header.get("provenance", {}),
+        provenance,
     )

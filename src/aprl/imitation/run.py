@@ -62,6 +62,11 @@ def make_environment(
     return FlattenSingletonVecEnv(CurryVecEnv(game, policy, opponent), config.imitated_agent)
 
 
+def _seeds(config: ImitationConfig) -> list[np.random.SeedSequence]:
+    """Of the environment, the policy, the trainer, the reward net and the evaluation."""
+    return np.random.SeedSequence(config.seed).spawn(5)
+
+
 class ImitationRun:
     """A run in its directory, ready to learn.
 
@@ -80,8 +85,7 @@ class ImitationRun:
         state: dict[str, Any] | None = None,
     ) -> None:
         self.config, self.demonstrations, self.directory = config, demonstrations, directory
-        seeds = np.random.SeedSequence(config.seed).spawn(5)
-        env_seed, self._policy_seed, self._trainer_seed, net_seed, self._eval_seed = seeds
+        env_seed, self._policy_seed, self._trainer_seed, net_seed, _ = _seeds(config)
         self.trainer: AdversarialTrainer | None = None
         if config.algorithm == "bc":
             return
@@ -222,19 +226,7 @@ class ImitationRun:
 
     def evaluate(self) -> Comparison:
         """Compare the final policy with the expert and a random policy, in a fresh environment."""
-        config = self.config
-        env_seed, play_seed = self._eval_seed.spawn(2)
-        venv = make_environment(config, min(config.num_env, config.eval_episodes), env_seed)
-        self.demonstrations.require_spaces(
-            venv.observation_space, venv.action_space, config.env_name
-        )
-        policy = load_saved(self.run_dir / FINAL_MODEL_DIR)
-        comparison = compare_returns(
-            venv, policy, self.demonstrations.trajectories, config.eval_episodes, play_seed
-        )
-        venv.close()
-        write_json(self.run_dir / EVALUATION_FILE, comparison.to_dict())
-        return comparison
+        return _evaluate(self.config, self.demonstrations, self.run_dir)
 
     @property
     def _environment(self) -> GymVecEnv | VecMultiEnv:
@@ -326,12 +318,44 @@ def resume_run(run_dir: Path | str, progress: bool | None = None) -> ImitationRu
     try:
         if (path / FINAL_MODEL_DIR).exists():
             raise RunError(f"{run_dir} is complete; there is nothing to resume")
-        if recorded not in ({}, _fingerprints(config)):
-            raise RunError(f"{config.demonstrations} has changed since {run_dir} began")
+        _require_unchanged(config, recorded, path)
         return _rebuild(config, directory)
     except BaseException:
         directory.release()
         raise
+
+
+def evaluate_complete_run(run_dir: Path | str) -> tuple[ImitationConfig, Comparison] | None:
+    """Evaluate a run that was killed after its training; None if that is not what it lacks.
+
+    Raises:
+        RunError: no such run, or its config is damaged or its demonstrations have changed.
+    """
+    path = require_path(run_dir, "the run directory")
+    config, recorded = _read_config(path)
+    trained = (path / FINAL_MODEL_DIR).exists()
+    if not trained or not config.eval_episodes or (path / EVALUATION_FILE).exists():
+        return None
+    _require_unchanged(config, recorded, path)
+    return config, _evaluate(config, _demonstrations(config), path)
+
+
+def _evaluate(config: ImitationConfig, demonstrations: Demonstrations, run_dir: Path) -> Comparison:
+    env_seed, play_seed = _seeds(config)[-1].spawn(2)
+    venv = make_environment(config, min(config.num_env, config.eval_episodes), env_seed)
+    demonstrations.require_spaces(venv.observation_space, venv.action_space, config.env_name)
+    policy = load_saved(run_dir / FINAL_MODEL_DIR)
+    comparison = compare_returns(
+        venv, policy, demonstrations.trajectories, config.eval_episodes, play_seed
+    )
+    venv.close()
+    write_json(run_dir / EVALUATION_FILE, comparison.to_dict())
+    return comparison
+
+
+def _require_unchanged(config: ImitationConfig, recorded: dict[str, Any], run_dir: Path) -> None:
+    if recorded not in ({}, _fingerprints(config)):
+        raise RunError(f"{config.demonstrations} has changed since {run_dir} began")
 
 
 def _read_config(run_dir: Path) -> tuple[ImitationConfig, dict[str, Any]]:

@@ -22,7 +22,8 @@ from aprl.experiment import (
 )
 from aprl.imitation.config import ImitationConfig
 from aprl.imitation.evaluate import Comparison
-from aprl.imitation.run import ImitationRun, resume_run, start_run
+from aprl.imitation.run import ImitationRun, evaluate_complete_run, resume_run, start_run
+from aprl.runs import FINAL_MODEL_DIR
 from aprl.train import newest_unfinished
 
 
@@ -56,17 +57,26 @@ def imitate(config: ImitationConfig, console: Console | None = None) -> Imitatio
 
 
 def resume(run_dir: Path | str, console: Console | None = None) -> ImitationResult:
-    """Continue an interrupted run from its last checkpoint; see `imitate`."""
-    return _finish(resume_run(run_dir), console)
+    """Continue an interrupted run, from its last checkpoint or in its evaluation; see `imitate`."""
+    evaluated = evaluate_complete_run(run_dir)
+    if evaluated is None:
+        return _finish(resume_run(run_dir), console)
+    config, comparison = evaluated
+    return _result(Path(run_dir), config, comparison, console)
 
 
 def _finish(run: ImitationRun, console: Console | None) -> ImitationResult:
-    policy_dir = run.train()
+    run.train()
     comparison = run.evaluate() if run.config.eval_episodes else None
+    return _result(run.run_dir, run.config, comparison, console)
+
+
+def _result(
+    run_dir: Path, config: ImitationConfig, comparison: Comparison | None, console: Console | None
+) -> ImitationResult:
     if console is not None and comparison is not None:
-        title = f"{run.config.algorithm} on {run.config.env_name}"
-        console.print(comparison.table(title))
-    return ImitationResult(run.run_dir, policy_dir, comparison)
+        console.print(comparison.table(f"{config.algorithm} on {config.env_name}"))
+    return ImitationResult(run_dir, run_dir / FINAL_MODEL_DIR, comparison)
 
 
 imitation_experiment = CommandExperiment("imitation", ImitationConfig, NAMED_CONFIGS, extra=RESUME)

@@ -19,9 +19,14 @@ def _freeze(item: Any) -> None:
             object.__setattr__(item, field.name, view)
 
 
-def _require_finite(name: str, values: np.ndarray) -> None:
-    if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-        raise DemonstrationError(f"{name} hold values that are not finite")
+def _require_numbers(name: str, values: np.ndarray) -> None:
+    if values.dtype.kind not in "fiub":
+        raise DemonstrationError(f"{name} must be real numbers, not of type {values.dtype}")
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise DemonstrationError(f"{name} hold values that are not finite")
+        if values.size and np.abs(values).max() > np.finfo(np.float32).max:
+            raise DemonstrationError(f"{name} hold {np.abs(values).max():g}, beyond float32")
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,15 @@ class Trajectory:
             )
         if self.terminated and self.truncated:
             raise DemonstrationError("a trajectory cannot be both terminated and truncated")
-        _require_finite("observations", self.obs)
-        _require_finite("actions", self.actions)
+        _require_numbers("observations", self.obs)
+        _require_numbers("actions", self.actions)
         if self.rewards is not None:
             if self.rewards.shape != (steps,):
                 raise DemonstrationError(
                     f"rewards of {steps} actions must have shape ({steps},), "
                     f"not {self.rewards.shape}"
                 )
-            _require_finite("rewards", self.rewards)
+            _require_numbers("rewards", self.rewards)
         _freeze(self)
 
     def __len__(self) -> int:

@@ -34,6 +34,7 @@ from aprl.multi.runner import (
     Plan,
     SweepResult,
     plan,
+    read_sweep,
     resume_sweep,
     sweep,
 )
@@ -137,7 +138,9 @@ def _checked_root(values: dict[str, Any]) -> Path:
     if resumed is None:
         config.check()
     elif resumed is not True:
-        return require_path(str(resumed), "resume").parent.parent
+        directory = require_path(str(resumed), "resume")
+        read_sweep(directory)
+        return directory.parent.parent
     return require_path(config.root_dir, "root_dir")
 
 

@@ -7,7 +7,6 @@ PyTorch with the same JSON and tensors, read by the unpickler that admits tensor
 import io
 import json
 import pickle
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +112,15 @@ def _read_pt(path: Path) -> tuple[str, dict[str, torch.Tensor]] | None:
         if "Unsupported global" in str(error) or "GLOBAL" in str(error):
             return None
         raise RewardError(f"{path} is damaged or no file of PyTorch") from None
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise RewardError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # what damaged files raise has nothing in common
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RewardError(f"{path} is damaged: {reason}") from None
     if not isinstance(content, dict) or not isinstance(content.get(FORMAT), str):
         raise RewardError(f"{path} holds tensors, but no reward net of aprl")
-    return content[FORMAT], content["tensors"]
+    tensors = content.get("tensors")
+    if not isinstance(tensors, dict) or not all(map(torch.is_tensor, tensors.values())):
+        raise RewardError(f"{path} is damaged: it has no tensors")
+    return content[FORMAT], tensors
 
 
 def _read_safetensors(path: Path) -> tuple[str, dict[str, torch.Tensor]]:

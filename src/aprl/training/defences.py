@@ -130,7 +130,7 @@ class Alternating(Defence):
 
     Attributes:
         rounds: of attack and defence.
-        attack_timesteps: environment steps of each attack.
+        attack_timesteps: environment steps of each attack; None: as many as of each defence.
         attack_start: policy that each adversary starts from; None: the normal opponent; "": none.
         attack_config: further entries of the attack's `TrainConfig`.
         normal_ratio: fraction of the victim's episodes with the normal opponent, in (0, 1).
@@ -138,7 +138,7 @@ class Alternating(Defence):
 
     name: ClassVar[str] = "alternating"
     rounds: int = 3
-    attack_timesteps: int = 1_000_000
+    attack_timesteps: int | None = None
     attack_start: str | None = None
     attack_config: dict[str, Any] | None = None
     normal_ratio: float = 0.5
@@ -146,7 +146,8 @@ class Alternating(Defence):
     def check(self) -> None:
         """See `Defence.check`."""
         require_at_least("rounds", self.rounds, 1)
-        require_at_least("attack_timesteps", self.attack_timesteps, 1)
+        if self.attack_timesteps is not None:
+            require_at_least("attack_timesteps", self.attack_timesteps, 1)
         _check_ratio(self.normal_ratio)
 
     def sparring(self, config: TrainConfig) -> Sparring:

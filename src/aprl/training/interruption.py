@@ -15,18 +15,29 @@ class Interrupted(Exception):
     Attributes:
         signum: the signal that stopped it.
         run_dir: what to resume.
+        steps: how far it came.
     """
 
     def __init__(
-        self, signum: int, run_dir: Path, steps: int, module: str, unit: str = "steps"
+        self, signum: int, run_dir: Path, steps: int, module: str | None, unit: str = "steps"
     ) -> None:
+        """`module` is the command that takes `resume`; None if the command as given goes on."""
         name = signal.Signals(signum).name
-        super().__init__(
-            f"stopped by {name} at {steps:,} {unit}; continue with: "
-            f"python -m {module} with resume={run_dir}"
-        )
+        again = "the same command again"
+        command = again if module is None else f"python -m {module} with resume={run_dir}"
+        super().__init__(f"stopped by {name} at {steps:,} {unit}; continue with: {command}")
         self.signum = signum
         self.run_dir = run_dir
+        self.steps = steps
+
+    @staticmethod
+    @contextlib.contextmanager
+    def as_of(run_dir: Path, module: str | None) -> Iterator[None]:
+        """Within the block, a part of `run_dir` that is stopped stops the whole of it."""
+        try:
+            yield
+        except Interrupted as part:
+            raise Interrupted(part.signum, run_dir, part.steps, module) from None
 
 
 class Terminated(SystemExit):

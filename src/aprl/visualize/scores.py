@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PALETTE = "Blues"
 _CELL = (1.25, 0.55)  # inches
+_LETTER = 0.09  # inches, of labels; those below are turned by 30 degrees
 
 
 def heatmap(table: Payoff, palette: str = _PALETTE) -> "Figure":
@@ -35,7 +36,10 @@ def heatmap(table: Payoff, palette: str = _PALETTE) -> "Figure":
     cells = _cells(table)
     percent = cells[..., 0]
     rows, columns = percent.shape
-    size = (2.5 + _CELL[0] * columns, 1.5 + _CELL[1] * rows)
+    beside, below = (
+        _LETTER * max(map(len, map(str, names))) for names in (table.rate.index, table.rate.columns)
+    )
+    size = (2.5 + beside + _CELL[0] * columns, 1.5 + below / 2 + _CELL[1] * rows)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(percent, cmap=palette, vmin=-10, vmax=100, aspect="auto")
