@@ -1,6 +1,7 @@
 """The command that preprocesses: its files, and that they say the truth."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -139,6 +140,7 @@ def refused(tmp_path, error, message, **changes):
         ({"potential": "linear"}, "states that are vectors"),
         ({"epochs": 0}, "epochs"),
         ({"lr": -1.0}, "lr"),
+        ({"lr": math.nan}, "lr must be positive"),
         ({"env": EnvConfig()}, "no environment"),
         ({"env": EnvConfig(name="aprl/EmptyMaze5-v0")}, "unknown environment"),
         ({"rollouts": RolloutsConfig([{"random_prob": 2}], steps=3)}, "random_prob"),

@@ -18,15 +18,15 @@ ROW_TITLES = {
 
 
 def model_file(base: Path, objective: str) -> Path:
-    """The file `{base}.{objective}.pt`, or `.safetensors`.
+    """The file `{base}.{objective}.pt`, or `.safetensors`: the newer one if there are both.
 
     Raises:
         RewardError: there is none.
     """
     candidates = [Path(f"{base}.{objective}{suffix}") for suffix in SUFFIXES]
-    for path in candidates:
-        if path.is_file():
-            return path
+    found = [path for path in candidates if path.is_file()]
+    if found:
+        return max(found, key=lambda path: path.stat().st_mtime_ns)
     raise RewardError(
         f"there is no model {candidates[0]} (nor {SUFFIXES[1]}); write it with "
         f"python -m aprl.reward_preprocessing.preprocess with save_path={base} ..."

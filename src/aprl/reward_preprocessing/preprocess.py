@@ -3,6 +3,7 @@
 `preprocess_model` is the function behind the command; it knows nothing of Sacred.
 """
 
+import math
 import os
 import sys
 import tempfile
@@ -91,8 +92,8 @@ class PreprocessConfig:
         if self.epochs is not None:
             require_at_least("epochs", self.epochs, 1)
         require_at_least("batch_size", self.batch_size, 1)
-        if self.lr is not None and self.lr <= 0:
-            raise ConfigError(f"lr must be positive, got {self.lr}")
+        if self.lr is not None and not 0 < self.lr < math.inf:
+            raise ConfigError(f"lr must be positive and finite, got {self.lr}")
         self.env.check()
         self.rollouts.check()
         if self.rollouts.rollouts:

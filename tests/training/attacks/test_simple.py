@@ -115,8 +115,9 @@ def test_reset_clears_the_base_policys_memory():
 
 
 def test_what_a_noise_ball_needs():
-    with pytest.raises(ConfigError, match="noise_val must be above 0, got 0"):
-        ball(noise_val=0)
+    for value in (0, float("nan"), float("inf"), True):
+        with pytest.raises(ConfigError, match=f"noise_val must be above 0 and finite, got {value}"):
+            ball(noise_val=value)
     with pytest.raises(ConfigError, match=r"agent_idx must be in 0\.\.1, got 2"):
         ball(victim_seat=2)
     game = line()

@@ -1,5 +1,6 @@
 """Adversaries that only perturb: a bounded action on top of a base policy's."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,8 +42,9 @@ class MergeAgentVecEnv(VecMultiWrapper):
         super().__init__(venv)
         if not 0 <= agent_idx < venv.num_agents:
             raise ConfigError(f"agent_idx must be in 0..{venv.num_agents - 1}, got {agent_idx}")
-        if isinstance(noise_val, bool) or not isinstance(noise_val, int | float) or noise_val <= 0:
-            raise ConfigError(f"noise_val must be above 0, got {noise_val!r}")
+        number = isinstance(noise_val, int | float) and not isinstance(noise_val, bool)
+        if not number or not 0 < noise_val < math.inf:
+            raise ConfigError(f"noise_val must be above 0 and finite, got {noise_val!r}")
         seen, acted = venv.observation_spaces[agent_idx], venv.action_spaces[agent_idx]
         if not isinstance(seen, spaces.Box) or not isinstance(acted, spaces.Box):
             raise ConfigError(
