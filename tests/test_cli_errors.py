@@ -160,5 +160,5 @@ def test_unknown_named_config_names_near_ones(fails):
 
 def test_resume_of_nothing(fails):
     assert "nowhere" in fails(TRAIN, "resume=nowhere")
-    assert "5/config.json" in fails(TRAIN, "resume=5")
+    assert "there is no run directory 5" in fails(TRAIN, "resume=5")
     assert "no unfinished run" in fails(TRAIN, "resume=True")
