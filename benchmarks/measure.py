@@ -228,14 +228,14 @@ def training_rounds(
         began = time.perf_counter()
 
         if watch is not None:
-            game: Any = run.game.unwrapped
+            game: Any = run.stack.game.unwrapped
             watch.watch("physics", game.sim, "step")
             watch.watch("observations", game.rules, "observe")
             watch.watch("rewards and winners", game.rules, "judge")
             watch.watch("resets", game, "_begin")
-            player: Any = run.game
-            watch.watch("victim", player._player, "act")
-            normaliser: Any = run.normaliser
+            player: Any = run.stack.game
+            watch.watch("victim", player.player, "act")
+            normaliser: Any = run.stack.normaliser
             for method in ("_update_obs", "normalize_obs", "_update_reward", "normalize_reward"):
                 watch.watch("normaliser", normaliser, method)
             watch.watch("policy", run.learner, "_values_and_mean")
