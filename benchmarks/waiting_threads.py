@@ -51,14 +51,12 @@ def seconds_of_updates(rows: int, minibatch: int, epochs: int, repeats: int = 3)
 
 
 def main() -> None:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OMP", "GOMP"))}
     for beside in (0, 1):
         busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(beside)]
         try:
             for update, numbers in UPDATES.items():
                 for case, settings in CASES.items():
-                    kept = {
-                        k: v for k, v in os.environ.items() if not k.startswith(("OMP", "GOMP"))
-                    }
                     command = [sys.executable, __file__, *map(str, numbers)]
                     done = subprocess.run(
                         command, env=kept | settings, capture_output=True, text=True, check=True

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from aprl.cli import ArgumentParser, run_cli
-from aprl.errors import AprlError, ConfigError, PolicyError, RunError, unknown_name
+from aprl.errors import AprlError, ConfigError, PolicyError, RunError, first_line, unknown_name
 
 
 def test_one_base_class():
@@ -108,3 +108,9 @@ def test_reader_of_the_pipe_goes_away():
     code, stderr = run_script("run_cli(lambda: print('text'))", write)
     os.close(write)
     assert (code, stderr) == (141, "")
+
+
+def test_the_first_line_of_an_error_without_a_message_is_its_type():
+    assert first_line(ValueError("a\nb")) == "a"
+    assert first_line(IndexError()) == "IndexError"
+    assert first_line(ValueError("  \n")) == "ValueError"

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from aprl import __version__
 from aprl.envs.base import Infos, Observations
-from aprl.errors import RunError
+from aprl.errors import RunError, first_line
 from aprl.files import PathLike, atomic_path
 from aprl.policies.base import Policy
 from aprl.policies.network import NetworkPolicy
@@ -176,4 +176,4 @@ def load_activations(path: PathLike) -> Activations:
     except KeyError as error:
         raise RunError(f"activations {path}: {error.args[0]} is missing") from None
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise RunError(f"activations {path}: {str(error).splitlines()[0]}") from None
+        raise RunError(f"activations {path}: {first_line(error)}") from None

@@ -42,3 +42,9 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(names)}"
     return ConfigError(f"unknown {kind} {name!r}; {hint}")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; the name of its type if it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

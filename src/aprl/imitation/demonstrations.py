@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from aprl import __version__
-from aprl.errors import DemonstrationError, PolicyError
+from aprl.errors import DemonstrationError, PolicyError, first_line
 from aprl.files import PathLike, atomic_path
 from aprl.imitation.trajectories import Trajectory
 from aprl.policies.spaces import describe, fits, from_json, to_json
@@ -87,7 +87,7 @@ def _check_rows(name: str, rows: np.ndarray, space: spaces.Space) -> None:
         fine = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
         fine = fine and bool(((rows >= space.start) & (rows < space.start + space.n)).all())
     else:
-        fine = rows.shape[1:] == space.shape and rows.dtype.kind in "fiub"
+        fine = rows.shape[1:] == space.shape
     if not fine:
         raise DemonstrationError(
             f"{name} of shape {rows.shape} and type {rows.dtype} are not in {describe(space)}"
@@ -149,7 +149,7 @@ def load_demonstrations(path: PathLike) -> Demonstrations:
     except DemonstrationError as error:
         raise DemonstrationError(f"demonstrations {path}: {error}") from None
     except Exception as error:  # what damaged files raise has nothing in common
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         if "allow_pickle" in reason:
             reason = "it holds pickled objects, which could run code; refused"
         raise DemonstrationError(f"demonstrations {path}: {reason}") from None

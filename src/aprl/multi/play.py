@@ -10,7 +10,7 @@ import numpy as np
 
 from aprl.configs.checks import with_types
 from aprl.envs.names import victim_index
-from aprl.errors import AprlError, RunError
+from aprl.errors import AprlError, RunError, first_line
 from aprl.files import read_json, write_json
 from aprl.multi.cluster import connected, require_cpus
 from aprl.multi.matchups import Matchup
@@ -194,7 +194,7 @@ def play_all(
                 cause = error.cause if isinstance(error.cause, AprlError) else error
                 failed.append((pairing, str(cause).strip().splitlines()[-1]))
             except ray.exceptions.RayError as error:  # the worker died, more than once
-                failed.append((pairing, str(error).strip().splitlines()[0]))
+                failed.append((pairing, first_line(error)))
     return failed
 
 

@@ -10,7 +10,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from aprl.errors import PolicyError
+from aprl.errors import PolicyError, first_line
 from aprl.policies.network import ActorCritic, NetworkPolicy, require_sizes
 from aprl.policies.spaces import width
 
@@ -128,7 +128,7 @@ class SquashedPolicy(NetworkPolicy):
         except KeyError as error:
             raise PolicyError(f"architecture without {error}") from None
         except (TypeError, ValueError, RuntimeError) as error:
-            raise PolicyError(f"architecture not usable: {str(error).splitlines()[0]}") from None
+            raise PolicyError(f"architecture not usable: {first_line(error)}") from None
         return cls(network, observation_space, action_space, seed)
 
     def architecture(self) -> dict[str, Any]:

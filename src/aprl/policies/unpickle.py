@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aprl.errors import PolicyError
+from aprl.errors import PolicyError, first_line
 from aprl.files import PathLike
 
 _NUMBER = re.compile(r"[<>=|]?[biuf](1|2|4|8)")
@@ -67,7 +67,7 @@ def read_notes(path: PathLike, classes: Mapping[tuple[str, str], type] | None = 
     except PolicyError as error:
         raise PolicyError(f"{path}: {error}") from None
     except Exception as error:  # the pickle machine raises almost anything on a damaged file
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise PolicyError(f"{path}: truncated, damaged or no pickle ({reason})") from None
 
 

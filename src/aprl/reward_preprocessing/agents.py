@@ -9,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3 import PPO
 from torch import nn
 
-from aprl.errors import PolicyError
+from aprl.errors import PolicyError, first_line
 from aprl.files import PathLike
 from aprl.policies.loader import resolve_policy_directory
 from aprl.policies.network import MlpPolicy
@@ -71,7 +71,7 @@ def _load_zip(path: Path) -> MlpPolicy:
     try:
         learner: Any = PPO.load(path, device="cpu")
     except Exception as error:  # a damaged or foreign zip fails in many ways
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise PolicyError(f"{path} is not a readable SB3 PPO file: {reason}") from None
     activation = learner.policy_kwargs.get("activation_fn", nn.Tanh)
     if activation is not nn.Tanh:

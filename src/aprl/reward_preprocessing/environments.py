@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TransformObservation
 
 from aprl.configs.checks import require_at_least
-from aprl.errors import AprlError, ConfigError, RunError
+from aprl.errors import AprlError, ConfigError, RunError, first_line
 from aprl.files import read_json
 from aprl.reward_preprocessing.envs import canonical_id
 
@@ -75,7 +75,7 @@ class EnvConfig:
             AssertionError,
             gymnasium.error.Error,
         ) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            reason = first_line(error)
             raise ConfigError(
                 f"{self.env_id} cannot be built with options {self.options}: {reason}"
             ) from None

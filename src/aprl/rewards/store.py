@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 
 from aprl import __version__
-from aprl.errors import AprlError, RewardError
+from aprl.errors import AprlError, RewardError, first_line
 from aprl.files import PathLike, atomic_path
 from aprl.policies import spaces as space_json
 from aprl.rewards.base import RewardNet, build
@@ -113,7 +113,7 @@ def _read_pt(path: Path) -> tuple[str, dict[str, torch.Tensor]] | None:
             return None
         raise RewardError(f"{path} is damaged or no file of PyTorch") from None
     except Exception as error:  # what damaged files raise has nothing in common
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise RewardError(f"{path} is damaged: {reason}") from None
     if not isinstance(content, dict) or not isinstance(content.get(FORMAT), str):
         raise RewardError(f"{path} holds tensors, but no reward net of aprl")

@@ -80,7 +80,7 @@ def evaluate(
     ours = (policy_type, str(policy_path))
     return {
         opponent.role: evaluate_against(
-            config, config.agent_idx, ours, opponent, after_step, f"{when} training, "
+            config, config.agent_idx, ours, opponent, after_step, f"scoring {when} training,"
         )
         for opponent in opponents_of(config)
     }
@@ -92,7 +92,7 @@ def evaluate_against(
     ours: tuple[str, str],
     opponent: Opponent,
     after_step: Callable[[], None] | None = None,
-    when: str = "",
+    verb: str = "scoring",
 ) -> Score:
     """Play `config.eval_episodes` games of one policy against one opponent.
 
@@ -105,7 +105,7 @@ def evaluate_against(
         ours: type and path of the policy.
         opponent: plays the other agent.
         after_step: called after each step; may raise to stop.
-        when: for the progress display, such as "after training, ".
+        verb: what the progress display says is being done, before the opponent's role.
     """
     seeds = np.random.SeedSequence(config.seed, spawn_key=(_EVALUATION_STREAM,)).spawn(3)
     num_envs = min(EVALUATION_ENVS, config.eval_episodes)
@@ -113,7 +113,7 @@ def evaluate_against(
     display = ProgressDisplay(
         config.eval_episodes,
         enabled=config.progress,
-        verb=f"scoring {when}against {opponent.role}",
+        verb=f"{verb} against {opponent.role}",
         unit="games",
     )
 
@@ -163,11 +163,9 @@ def comparison_table(
     for column in ("opponent", "training", "opponent wins", "trained policy wins", "ties"):
         table.add_column(column, no_wrap=True)
     for role, late in after.items():
-        rows = {"after": late}
         if before and role in before:
-            rows = {"before": before[role], "after": late}
-        for when, score in rows.items():
-            table.add_row(role, when, *_outcomes(config, score))
+            table.add_row(role, "before", *_outcomes(config, before[role]))
+        table.add_row(role, "after", *_outcomes(config, late))
     return table
 
 
